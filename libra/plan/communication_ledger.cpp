@@ -1,0 +1,100 @@
+#include "libra/plan/communication_ledger.h"
+
+#include <algorithm>
+
+#include "libra/base/index.h"
+
+namespace libra {
+CommunicationLedger::CommunicationLedger(const PlanOptions& options, const HomeLayout& layout,
+                                         const Tiling& tiling)
+    : layout_(layout),
+      tiling_(tiling),
+      groups_(options, layout),
+      qo_bytes_(element_bytes(options.storage) * groups_.split().shard_heads *
+                (options.shape.head_dim + options.shape.value_dim)),
+      kv_bytes_(element_bytes(options.storage) * groups_.split().kv_shard_heads *
+                (options.shape.head_dim + options.shape.value_dim)),
+      shards_share_kv_(groups_.split().kv_shards < options.head_shards),
+      first_fetched_(at(groups_.count()), -1),
+      incremental_(at(layout.workers())) {
+  fetched_.reserve(at(tiling.tiles()) * 2);
+}
+
+const std::vector<std::int64_t>& CommunicationLedger::incremental(std::int32_t tile) {
+  const Block& block = tiling_.block_of(tile);
+  const std::int32_t shard = tiling_.shard_of(tile);
+  std::int64_t keys = 0;
+  for (const Piece& piece : tiling_.pieces_of(block)) keys += groups_.needed(piece);
+  std::fill(incremental_.begin(), incremental_.end(), block.tokens * qo_bytes_ + keys * kv_bytes_);
+  std::int64_t only_at_home = 0;
+  for (const Piece& piece : tiling_.pieces_of(block)) {
+    if (only_here(piece)) {
+      only_at_home += piece.queries.size();
+    } else {
+      credit_resident(piece.sample, groups_.needed(piece), shard);
+      credit_fetched(piece.sample, groups_.needed(piece), shard);
+    }
+  }
+  incremental_[at(tiling_.home_of(tile))] -= block.tokens * qo_bytes_ + only_at_home * kv_bytes_;
+  return incremental_;
+}
+
+// A sample that lies in this one block, whose keys no other tile uses: its home holds it all,
+// nobody fetches it twice.
+bool CommunicationLedger::only_here(const Piece& piece) const {
+  return !shards_share_kv_ && piece.queries.size() == layout_.samples[at(piece.sample)].tokens;
+}
+
+void CommunicationLedger::credit_resident(std::int32_t sample, std::int64_t needed,
+                                          std::int32_t shard) {
+  for (const Fragment& fragment : layout_.fragments_of(sample)) {
+    if (fragment.tokens.begin >= needed) break;
+    const std::int32_t worker = fragment.part * layout_.tp + groups_.head_part(shard);
+    incremental_[at(worker)] -= intersect(fragment.tokens, {0, needed}).size() * kv_bytes_;
+  }
+}
+
+// What a worker fetches may overlap what it holds, which is credited already.
+void CommunicationLedger::credit_fetched(std::int32_t sample, std::int64_t needed,
+                                         std::int32_t shard) {
+  const std::int32_t group = groups_.index(sample, shard);
+  for (std::int32_t i = first_fetched_[at(group)]; i >= 0; i = fetched_[at(i)].next) {
+    const Fetched& entry = fetched_[at(i)];
+    const std::int64_t tokens = std::min(entry.tokens, needed);
+    incremental_[at(entry.worker)] -=
+        (tokens - resident(sample, tokens, shard, entry.worker)) * kv_bytes_;
+  }
+}
+
+std::int64_t CommunicationLedger::resident(std::int32_t sample, std::int64_t needed,
+                                           std::int32_t shard, std::int32_t worker) const {
+  const std::int32_t replica = worker / layout_.tp / layout_.parts_per_sequence;
+  if (replica != layout_.samples[at(sample)].replica) return 0;
+  if (worker % layout_.tp != groups_.head_part(shard)) return 0;
+  std::int64_t tokens = 0;
+  for (const Fragment& fragment : layout_.fragments_of(sample)) {
+    if (fragment.tokens.begin >= needed) break;
+    if (fragment.part == worker / layout_.tp)
+      tokens += intersect(fragment.tokens, {0, needed}).size();
+  }
+  return tokens;
+}
+
+void CommunicationLedger::commit(std::int32_t tile, std::int32_t worker) {
+  const std::int32_t shard = tiling_.shard_of(tile);
+  for (const Piece& piece : tiling_.pieces_of(tiling_.block_of(tile))) {
+    const std::int64_t needed = groups_.needed(piece);
+    if (only_here(piece) || groups_.local(piece.sample, needed, shard, worker)) continue;
+    std::int32_t& first = first_fetched_[at(groups_.index(piece.sample, shard))];
+    std::int32_t i = first;
+    while (i >= 0 && fetched_[at(i)].worker != worker) i = fetched_[at(i)].next;
+    if (i >= 0) {
+      fetched_[at(i)].tokens = std::max(fetched_[at(i)].tokens, needed);
+    } else {
+      fetched_.push_back({worker, first, needed});
+      first = static_cast<std::int32_t>(fetched_.size()) - 1;
+    }
+  }
+}
+
+}  // namespace libra

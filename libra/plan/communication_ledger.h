@@ -1,0 +1,55 @@
+// What it would cost, in bytes, to compute a tile at each worker, given what has been placed so
+// far.
+//
+// The incremental communication of a tile at worker w (Algorithm 2): Q and O if w is not its home,
+// and K and V of every key it needs that w neither holds nor already fetches.
+//
+//   CommunicationLedger ledger(options, layout, tiling);
+//   const std::vector<std::int64_t>& bytes = ledger.incremental(tile);  // by worker
+//   ledger.commit(tile, w);                                             // w now fetches what the
+//   tile needs
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "libra/plan/kv_groups.h"
+
+namespace libra {
+
+class CommunicationLedger {
+ public:
+  CommunicationLedger(const PlanOptions& options, const HomeLayout& layout, const Tiling& tiling);
+
+  /// Bytes by worker; valid until the next call. O(workers + what is known about the tile's
+  /// groups).
+  const std::vector<std::int64_t>& incremental(std::int32_t tile);
+
+  void commit(std::int32_t tile, std::int32_t worker);
+
+ private:
+  // Workers that fetch a group, and up to which token: one list per group, in one array.
+  struct Fetched {
+    std::int32_t worker = 0;
+    std::int32_t next = -1;
+    std::int64_t tokens = 0;
+  };
+
+  void credit_resident(std::int32_t sample, std::int64_t needed, std::int32_t shard);
+  void credit_fetched(std::int32_t sample, std::int64_t needed, std::int32_t shard);
+  std::int64_t resident(std::int32_t sample, std::int64_t needed, std::int32_t shard,
+                        std::int32_t worker) const;
+  bool only_here(const Piece& piece) const;
+
+  const HomeLayout& layout_;
+  const Tiling& tiling_;
+  KvGroups groups_;
+  std::int64_t qo_bytes_;  // per query token of a tile
+  std::int64_t kv_bytes_;  // per key token of a KV group
+  bool shards_share_kv_;
+  std::vector<std::int32_t> first_fetched_;  // by group
+  std::vector<Fetched> fetched_;
+  std::vector<std::int64_t> incremental_;  // by worker
+};
+
+}  // namespace libra

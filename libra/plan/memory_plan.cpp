@@ -1,0 +1,163 @@
+#include "libra/plan/memory_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "libra/base/error.h"
+#include "libra/base/index.h"
+#include "libra/base/units.h"
+
+namespace libra {
+namespace {
+
+// Lays regions out one after the other.
+class Allocator {
+ public:
+  explicit Allocator(std::int64_t begin = 0) : end_(begin) {}
+
+  Region add(std::int32_t slots, std::int64_t rows, std::int64_t row_bytes) {
+    constexpr std::int64_t kAlignment = 256;
+    const std::int64_t slot_bytes = (rows * row_bytes + kAlignment - 1) / kAlignment * kAlignment;
+    const Region region{end_, slot_bytes, row_bytes, rows, slots};
+    end_ += slots * slot_bytes;
+    return region;
+  }
+
+  std::int64_t end() const { return end_; }
+
+ private:
+  std::int64_t end_;
+};
+
+// The sizes that all regions are made of.
+struct Sizes {
+  HeadSplit heads;
+  AttentionShape shape;
+  std::int64_t stored;
+  std::int64_t accumulated;
+  std::int64_t q_rows;
+  std::int64_t kv_rows;
+  std::int64_t lent_rows;  ///< rows of own keys that others fetch, once per fetch
+  std::int64_t own_rows;
+  std::int32_t tp;
+
+  Sizes(const PoolPlan& plan, std::int32_t worker)
+      : heads(plan.heads()),
+        shape(plan.options.shape),
+        stored(element_bytes(plan.options.storage)),
+        accumulated(element_bytes(accumulation_dtype(plan.options.storage))),
+        q_rows(plan.exchange.q_arena_rows[at(worker)]),
+        kv_rows(plan.exchange.kv_arena_rows[at(worker)]),
+        lent_rows(0),
+        own_rows(plan.layout.part_of(worker).rows),
+        tp(plan.options.tp) {
+    for (const RowMove& move : plan.exchange.kv_moves) {
+      if (move.from == worker) lent_rows += move.rows;
+    }
+  }
+};
+
+// Q, K, V, O and LSE of chunks, with this many slots each: the arena's first part, and all that is
+// saved.
+template <typename Layout>
+void add_chunk_tensors(Layout& layout, Allocator& memory, const Sizes& s, std::int32_t q_slots,
+                       std::int32_t kv_slots) {
+  layout.q = memory.add(q_slots, s.q_rows, s.stored * s.heads.chunk_heads * s.shape.head_dim);
+  layout.k = memory.add(kv_slots, s.kv_rows, s.stored * s.heads.kv_chunk_heads * s.shape.head_dim);
+  layout.v = memory.add(kv_slots, s.kv_rows, s.stored * s.heads.kv_chunk_heads * s.shape.value_dim);
+  layout.o = memory.add(q_slots, s.q_rows, s.stored * s.heads.chunk_heads * s.shape.value_dim);
+  layout.lse = memory.add(q_slots, s.q_rows, s.accumulated * s.heads.chunk_heads);
+}
+
+ArenaLayout arena_layout(const Sizes& s, const PlanOptions& options) {
+  const std::int32_t q_slots = std::min(2, options.chunks);
+  const std::int32_t kv_slots = std::min(2, s.heads.kv_chunks);
+  ArenaLayout arena;
+  Allocator forward;
+  add_chunk_tensors(arena, forward, s, q_slots, kv_slots);
+  Allocator backward(options.backward == BackwardMode::kRefetch ? forward.end() : 0);
+  const std::int64_t k_row = s.accumulated * s.heads.kv_chunk_heads * s.shape.head_dim;
+  const std::int64_t v_row = s.accumulated * s.heads.kv_chunk_heads * s.shape.value_dim;
+  arena.d_o = backward.add(q_slots, s.q_rows, s.stored * s.heads.chunk_heads * s.shape.value_dim);
+  arena.dq = backward.add(q_slots, s.q_rows, s.stored * s.heads.chunk_heads * s.shape.head_dim);
+  arena.dk = backward.add(kv_slots, s.kv_rows, k_row);
+  arena.dv = backward.add(kv_slots, s.kv_rows, v_row);
+  arena.dk_home = backward.add(kv_slots, s.lent_rows, k_row);
+  arena.dv_home = backward.add(kv_slots, s.lent_rows, v_row);
+  arena.bytes = std::max(forward.end(), backward.end());
+  return arena;
+}
+
+SavedLayout saved_layout(const Sizes& s, const PlanOptions& options) {
+  SavedLayout saved;
+  if (options.backward == BackwardMode::kRefetch) return saved;
+  Allocator memory;
+  add_chunk_tensors(saved, memory, s, options.chunks, s.heads.kv_chunks);
+  saved.bytes = memory.end();
+  return saved;
+}
+
+ScratchLayout scratch_layout(const Sizes& s) {
+  const std::int64_t q_heads = s.shape.q_heads / s.tp;
+  const std::int64_t kv_heads = s.shape.kv_heads / s.tp;
+  ScratchLayout scratch;
+  Allocator memory;
+  scratch.dq_arena =
+      memory.add(1, s.q_rows, s.accumulated * s.heads.chunk_heads * s.shape.head_dim);
+  scratch.dq = memory.add(1, s.own_rows, s.accumulated * q_heads * s.shape.head_dim);
+  scratch.dk = memory.add(1, s.own_rows, s.accumulated * kv_heads * s.shape.head_dim);
+  scratch.dv = memory.add(1, s.own_rows, s.accumulated * kv_heads * s.shape.value_dim);
+  scratch.bytes = memory.end();
+  return scratch;
+}
+
+}  // namespace
+
+WorkerMemory plan_memory(const PoolPlan& plan, std::int32_t worker) {
+  const Sizes sizes(plan, worker);
+  return {arena_layout(sizes, plan.options), saved_layout(sizes, plan.options),
+          scratch_layout(sizes)};
+}
+
+std::int64_t max_arena_bytes(const PoolPlan& plan) {
+  std::int64_t bytes = 0;
+  for (std::int32_t worker = 0; worker < plan.workers(); ++worker) {
+    bytes = std::max(bytes, plan_memory(plan, worker).arena.bytes);
+  }
+  return bytes;
+}
+
+std::int64_t max_memory_bytes(const PoolPlan& plan) {
+  std::int64_t bytes = 0;
+  for (std::int32_t worker = 0; worker < plan.workers(); ++worker) {
+    bytes = std::max(bytes, plan_memory(plan, worker).bytes());
+  }
+  return bytes;
+}
+
+PoolPlan make_plan_within(const PlanOptions& options, const std::vector<PackedSequence>& sequences,
+                          std::int64_t cap_bytes, const PieceCost& cost) {
+  const std::int32_t shard_heads = options.shape.q_heads / options.head_shards;
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  for (const BackwardMode mode : {options.backward, BackwardMode::kRefetch}) {
+    for (std::int32_t chunks = options.chunks; chunks <= shard_heads; ++chunks) {
+      if (largest_legal_chunks(options.shape, options.head_shards, chunks) != chunks) continue;
+      PlanOptions candidate = options;
+      candidate.backward = mode;
+      candidate.chunks = chunks;
+      PoolPlan plan = make_plan(candidate, sequences, cost);
+      const std::int64_t bytes = max_memory_bytes(plan);
+      if (bytes <= cap_bytes) return plan;
+      least = std::min(least, bytes);
+    }
+  }
+  throw ConfigError(
+      fmt::format("the plan needs {} beyond the inputs on its fullest worker, the cap is {}: "
+                  "the least that any chunk count and backward mode needs is {}",
+                  format_bytes(max_memory_bytes(make_plan(options, sequences, cost))),
+                  format_bytes(cap_bytes), format_bytes(least)));
+}
+
+}  // namespace libra

@@ -1,0 +1,38 @@
+// The placers behind place_tiles (placement.h). Each gives the destination worker of every tile.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "libra/plan/home_layout.h"
+#include "libra/plan/plan_options.h"
+#include "libra/plan/tiling.h"
+
+namespace libra {
+
+struct PlacementProblem {
+  const PlanOptions& options;
+  const HomeLayout& layout;
+  const Tiling& tiling;
+  std::int64_t cap = 0;  ///< C, see Placement
+};
+
+/// Every tile at its home: what context parallelism without balancing does.
+std::vector<std::int32_t> place_none(const PlacementProblem& problem);
+
+/// Head shard r of a sequence at its CP rank r: perfect inside a CP group, blind across groups
+/// (DeepSpeed Ulysses).
+std::vector<std::int32_t> place_ulysses(const PlacementProblem& problem);
+
+/// The paper's Algorithm 2. Heaviest tile first (ties: tile index); among workers that stay within
+/// the cap the one with the least incremental communication, then least load, then lowest id; if
+/// there is none, the least loaded. Known weakness: heavy tiles fill light homes up to the cap and
+/// evict those homes' own cheap tiles, which cascades.
+std::vector<std::int32_t> place_paper(const PlacementProblem& problem);
+
+/// Heaviest tile first: home whenever it fits; else a foreign worker whose room for strangers, cap
+/// - load - its own tiles not placed yet, takes it, chosen as in place_paper; if there is none, the
+/// rule of place_paper.
+std::vector<std::int32_t> place_reserve(const PlacementProblem& problem);
+
+}  // namespace libra

@@ -1,0 +1,20 @@
+// The JSON form of a plan, for people and other programs (docs/plan_format.md).
+//
+// It holds what the binary form holds, and for reading also what follows from it: loads, fetches,
+// moves, memory. Reading uses the former and derives the latter again.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "libra/plan/pool_plan.h"
+
+namespace libra {
+
+std::string plan_to_json(const PoolPlan& plan);
+
+/// Throws PlanError for text that is not JSON, lacks a field or holds a wrong one (named), or does
+/// not match its fingerprint; ConfigError if the options in it break a rule.
+PoolPlan plan_from_json(std::string_view text);
+
+}  // namespace libra

@@ -1,0 +1,181 @@
+#include "libra/plan/plan_options.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <string>
+#include <utility>
+
+#include "libra/base/check.h"
+#include "libra/base/error.h"
+#include "libra/plan/rules.h"
+
+namespace libra {
+namespace {
+
+template <typename Enum, std::size_t N>
+using Names = std::array<std::pair<Enum, std::string_view>, N>;
+
+constexpr Names<HomeKind, 4> kHomes = {{{HomeKind::kContiguous, "contiguous"},
+                                        {HomeKind::kZigzagRow, "zigzag-row"},
+                                        {HomeKind::kZigzagDocument, "zigzag-document"},
+                                        {HomeKind::kExplicit, "explicit"}}};
+constexpr Names<PlacerKind, 4> kPlacers = {{{PlacerKind::kNone, "none"},
+                                            {PlacerKind::kUlysses, "ulysses"},
+                                            {PlacerKind::kPaper, "paper"},
+                                            {PlacerKind::kReserve, "reserve"}}};
+constexpr Names<Fetch, 2> kFetches = {{{Fetch::kWhole, "whole"}, {Fetch::kPrefix, "prefix"}}};
+constexpr Names<BackwardMode, 2> kBackwards = {
+    {{BackwardMode::kKeep, "keep"}, {BackwardMode::kRefetch, "refetch"}}};
+
+template <typename Enum, std::size_t N>
+std::string_view name_of(const Names<Enum, N>& names, Enum value) {
+  for (const auto& [candidate, name] : names) {
+    if (candidate == value) return name;
+  }
+  LIBRA_CHECK(false, "value {} has no name", static_cast<int>(value));
+  return {};
+}
+
+template <typename Enum, std::size_t N>
+Enum parse(const Names<Enum, N>& names, std::string_view kind, std::string_view text) {
+  std::string known;
+  for (const auto& [value, name] : names) {
+    if (name == text) return value;
+    known += known.empty() ? "" : ", ";
+    known += name;
+  }
+  throw ConfigError(fmt::format("'{}' is not a {}: use one of {}", text, kind, known));
+}
+
+// "divides g or is a multiple of it": the condition for a run of query heads to use whole KV heads,
+// or parts of one.
+bool fits_group(std::int64_t heads, std::int64_t group) {
+  return group % heads == 0 || heads % group == 0;
+}
+
+void check_shape(const AttentionShape& shape) {
+  require_positive("the number of query heads", shape.q_heads);
+  require_positive("the number of KV heads", shape.kv_heads);
+  require_positive("the head dimension", shape.head_dim);
+  require_positive("the value head dimension", shape.value_dim);
+  require_divides("the number of KV heads", shape.kv_heads, "the number of query heads",
+                  shape.q_heads);
+}
+
+void check_parallelism(const PlanOptions& options) {
+  require_positive("CP", options.cp);
+  require_positive("TP", options.tp);
+  require_divides("TP", options.tp, "CP (which counts TP ranks)", options.cp);
+  require_divides("TP", options.tp, "the number of query heads", options.shape.q_heads);
+  require_divides("TP", options.tp, "the number of KV heads", options.shape.kv_heads);
+}
+
+void check_head_shards(const PlanOptions& options) {
+  const AttentionShape& shape = options.shape;
+  require_positive("the number of head shards H", options.head_shards);
+  require_divides("the number of head shards H", options.head_shards, "the number of query heads",
+                  shape.q_heads);
+  require_divides("TP", options.tp, "the number of head shards H", options.head_shards);
+  const std::int64_t group = shape.group();
+  const auto legal = [&](std::int64_t shards) {
+    return shape.q_heads % shards == 0 && shards % options.tp == 0 &&
+           fits_group(shape.q_heads / shards, group);
+  };
+  if (!legal(options.head_shards)) {
+    throw ConfigError(
+        fmt::format("H {} gives shards of {} query heads: they must divide the {} query heads of a "
+                    "KV head or be a "
+                    "multiple of them: nearest legal value {}",
+                    options.head_shards, shape.q_heads / options.head_shards, group,
+                    nearest_legal(options.head_shards, shape.q_heads, legal)));
+  }
+  if (options.placer == PlacerKind::kUlysses && options.head_shards != options.cp) {
+    throw ConfigError(
+        fmt::format("placer ulysses needs as many head shards as CP ranks: H is {}, CP is {}: "
+                    "nearest legal value {}",
+                    options.head_shards, options.cp, options.cp));
+  }
+}
+
+bool legal_chunks(const AttentionShape& shape, std::int32_t head_shards, std::int64_t chunks) {
+  const std::int64_t shard_heads = shape.q_heads / head_shards;
+  return shard_heads % chunks == 0 && fits_group(shard_heads / chunks, shape.group());
+}
+
+void check_chunks(const PlanOptions& options) {
+  require_positive("the number of chunks M", options.chunks);
+  const std::int64_t shard_heads = options.shape.q_heads / options.head_shards;
+  if (!legal_chunks(options.shape, options.head_shards, options.chunks)) {
+    throw ConfigError(
+        fmt::format("M {} does not cut a shard of {} query heads into equal chunks that divide the "
+                    "{} query heads of a KV "
+                    "head or are a multiple of them: nearest legal value {}",
+                    options.chunks, shard_heads, options.shape.group(),
+                    nearest_legal(options.chunks, shard_heads, [&](std::int64_t chunks) {
+                      return legal_chunks(options.shape, options.head_shards, chunks);
+                    })));
+  }
+}
+
+void check_limits(const PlanOptions& options, std::int32_t replicas) {
+  constexpr std::int64_t kMaxWorkers = 65'536;
+  constexpr std::int64_t kMaxChunks = 256;
+  constexpr std::int32_t kMaxTauPpm = 100'000'000;
+  require_positive("the pool size P", replicas);
+  require_positive("the block size B", options.block_tokens);
+  if (std::int64_t{replicas} * options.cp > kMaxWorkers) {
+    throw ConfigError(fmt::format("P {} x CP {} is more than the {} workers a pool may have",
+                                  replicas, options.cp, kMaxWorkers));
+  }
+  if (options.chunks > kMaxChunks) {
+    throw ConfigError(fmt::format("M {} is more than the {} chunks a shard may have",
+                                  options.chunks, kMaxChunks));
+  }
+  if (options.tau_ppm < 0 || options.tau_ppm > kMaxTauPpm) {
+    throw ConfigError(fmt::format("tau {} is not between 0 and 100", options.tau_ppm / 1e6));
+  }
+}
+
+}  // namespace
+
+std::string_view home_name(HomeKind kind) { return name_of(kHomes, kind); }
+std::string_view placer_name(PlacerKind kind) { return name_of(kPlacers, kind); }
+std::string_view fetch_name(Fetch fetch) { return name_of(kFetches, fetch); }
+std::string_view backward_name(BackwardMode mode) { return name_of(kBackwards, mode); }
+
+HomeKind parse_home(std::string_view name) { return parse(kHomes, "home layout", name); }
+PlacerKind parse_placer(std::string_view name) { return parse(kPlacers, "placer", name); }
+Fetch parse_fetch(std::string_view name) { return parse(kFetches, "fetch", name); }
+BackwardMode parse_backward(std::string_view name) {
+  return parse(kBackwards, "backward mode", name);
+}
+
+Fetch default_fetch(PlacerKind placer) {
+  return placer == PlacerKind::kPaper ? Fetch::kWhole : Fetch::kPrefix;
+}
+
+PlanOptions faithful(PlanOptions options) {
+  options.placer = PlacerKind::kPaper;
+  options.fetch = Fetch::kWhole;
+  options.tau_ppm = 30'000;
+  options.local_first = false;
+  return options;
+}
+
+void check_options(const PlanOptions& options, std::int32_t replicas) {
+  check_shape(options.shape);
+  check_parallelism(options);
+  check_head_shards(options);
+  check_chunks(options);
+  check_limits(options, replicas);
+}
+
+std::int32_t largest_legal_chunks(const AttentionShape& shape, std::int32_t head_shards,
+                                  std::int32_t wanted) {
+  std::int32_t chunks = wanted;
+  while (chunks > 1 && !legal_chunks(shape, head_shards, chunks)) --chunks;
+  return chunks;
+}
+
+}  // namespace libra

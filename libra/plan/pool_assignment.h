@@ -1,0 +1,67 @@
+// Which packed sequences of a window form a pool: VRSP (the paper's section 4.2), and what it is
+// compared with.
+//
+//   window (GBS sequences)          pools of P = 2, K = GBS / P of them
+//   [ 9 1 8 2 7 3 ]       VRSP ->   {9 1} {8 2} {7 3}
+//
+// Every rank computes the same assignment from the same costs: costs are integers and every tie is
+// broken by index.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "libra/corpus/packed_sequence.h"
+
+namespace libra {
+
+enum class Grouping : std::uint8_t {
+  kProduction,  ///< P consecutive sequences of the window
+  kZigzag,      ///< sorted by decreasing cost, dealt to the pools in snake order
+  kZigzagSwap,  ///< zigzag, then pairs exchanged between heaviest and lightest pool while R falls
+  kVrsp,        ///< heaviest first, each to the least-loaded pool that holds fewer than P
+};
+
+/// "production", "zigzag", "zigzag_swap", "vrsp".
+std::string_view grouping_name(Grouping grouping);
+
+struct PoolAssignment {
+  std::int32_t pool_size = 1;       ///< P
+  std::vector<std::int32_t> order;  ///< sequence indices; pool k holds order[k * P, (k + 1) * P)
+
+  std::int32_t pools() const { return static_cast<std::int32_t>(order.size()) / pool_size; }
+  std::span<const std::int32_t> pool(std::int32_t k) const {
+    return std::span(order).subspan(
+        static_cast<std::size_t>(k) * static_cast<std::size_t>(pool_size),
+        static_cast<std::size_t>(pool_size));
+  }
+};
+
+/// Throws ConfigError unless DP divides GBS and P divides DP (the message names the nearest legal
+/// value).
+void check_window(std::int64_t gbs, std::int64_t dp, std::int64_t pool_size);
+
+/// When and where a pool of the window runs: pool k at gradient-accumulation index k / (DP/P), on
+/// the k % (DP/P)-th group of P consecutive replicas.
+struct PoolSlot {
+  std::int32_t ga_index = 0;
+  std::int32_t group = 0;
+};
+PoolSlot pool_slot(std::int32_t pool, std::int32_t dp, std::int32_t pool_size);
+
+/// Attention work of a packed sequence in query-key pairs per head: sum of l (l + 1) / 2 over its
+/// samples.
+std::int64_t sequence_cost(const PackedSequence& sequence);
+
+/// Requires costs.size() to be a multiple of pool_size (ConfigError). O(D log D) for D sequences;
+/// kZigzagSwap is O(P^2) per exchange on top.
+PoolAssignment assign_pools(std::span<const std::int64_t> costs, std::int32_t pool_size,
+                            Grouping grouping);
+
+/// R: the heaviest pool's cost over the mean pool's cost; 1 is perfect. 1 if there is no work at
+/// all.
+double imbalance(std::span<const std::int64_t> costs, const PoolAssignment& assignment);
+
+}  // namespace libra

@@ -1,0 +1,110 @@
+#include "libra/plan/pool_plan.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "libra/base/error.h"
+#include "libra/base/fingerprint.h"
+#include "libra/base/version.h"
+#include "libra/plan/plan_fields.h"
+
+namespace libra {
+namespace {
+
+void add_options(Fingerprint& fingerprint, const PlanOptions& options) {
+  visit_options(options, [&fingerprint](const char*, auto value) {
+    fingerprint.add(static_cast<std::int64_t>(value));
+  });
+}
+
+void add_moves(Fingerprint& fingerprint, const std::vector<RowMove>& moves) {
+  fingerprint.add(static_cast<std::int64_t>(moves.size()));
+  for (const RowMove& move : moves) {
+    for (const std::int64_t number :
+         {std::int64_t{move.from}, std::int64_t{move.to}, std::int64_t{move.shard},
+          std::int64_t{move.round}, move.from_row, move.to_row, move.rows}) {
+      fingerprint.add(number);
+    }
+  }
+}
+
+// Before tiling: sequences that would need far more blocks than there are costs must not cost
+// memory first.
+void require_enough_costs(const PlanOptions& options, const std::vector<PackedSequence>& sequences,
+                          std::size_t costs) {
+  std::int64_t tokens = 0;
+  for (const PackedSequence& sequence : sequences) {
+    for (const std::int64_t sample : sequence.sample_tokens) tokens += sample;
+  }
+  if (tokens / options.block_tokens > static_cast<std::int64_t>(costs)) {
+    throw PlanError(
+        fmt::format("{} costs for {} tokens in blocks of {}", costs, tokens, options.block_tokens));
+  }
+}
+
+}  // namespace
+
+std::int32_t PoolPlan::tiles_moved() const {
+  std::int32_t moved = 0;
+  for (const std::int64_t row : exchange.tile_arena_row) moved += row >= 0 ? 1 : 0;
+  return moved;
+}
+
+PoolPlan make_plan(const PlanOptions& options, std::vector<PackedSequence> sequences,
+                   const PieceCost& cost) {
+  check_options(options, static_cast<std::int32_t>(sequences.size()));
+  PoolPlan plan;
+  plan.options = options;
+  plan.sequences = std::move(sequences);
+  plan.layout = make_home_layout(options, plan.sequences);
+  plan.tiling = make_tiling(options, plan.layout, cost);
+  plan.placement = place_tiles(options, plan.layout, plan.tiling);
+  plan.exchange = plan_exchange(options, plan.layout, plan.tiling, plan.placement);
+  return plan;
+}
+
+PoolPlan rebuild_plan(const PlanOptions& options, std::vector<PackedSequence> sequences,
+                      const std::vector<std::int64_t>& block_costs,
+                      std::vector<std::int32_t> destination) {
+  check_options(options, static_cast<std::int32_t>(sequences.size()));
+  PoolPlan plan;
+  plan.options = options;
+  plan.sequences = std::move(sequences);
+  plan.layout = make_home_layout(options, plan.sequences);
+  require_enough_costs(options, plan.sequences, block_costs.size());
+  plan.tiling = make_tiling(options, plan.layout);
+  if (block_costs.size() != plan.tiling.blocks.size()) {
+    throw PlanError(
+        fmt::format("{} costs for {} blocks", block_costs.size(), plan.tiling.blocks.size()));
+  }
+  for (std::size_t block = 0; block < block_costs.size(); ++block) {
+    plan.tiling.blocks[block].cost = block_costs[block];
+  }
+  plan.placement = with_destinations(options, plan.layout, plan.tiling, std::move(destination));
+  plan.exchange = plan_exchange(options, plan.layout, plan.tiling, plan.placement);
+  return plan;
+}
+
+std::uint64_t plan_fingerprint(const PoolPlan& plan) {
+  Fingerprint fingerprint;
+  fingerprint.add(std::string_view(kVersion));
+  add_options(fingerprint, plan.options);
+  for (const PackedSequence& sequence : plan.sequences) {
+    fingerprint.add(sequence.tokens);
+    fingerprint.add(sequence.sample_tokens);
+  }
+  for (const TokenPart& part : plan.layout.parts) {
+    for (const TokenRange run : part.runs) {
+      fingerprint.add(run.begin);
+      fingerprint.add(run.end);
+    }
+  }
+  fingerprint.add(plan.placement.destination);
+  add_moves(fingerprint, plan.exchange.q_moves);
+  add_moves(fingerprint, plan.exchange.kv_moves);
+  add_moves(fingerprint, plan.exchange.kv_copies);
+  return fingerprint.value();
+}
+
+}  // namespace libra

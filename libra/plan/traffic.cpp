@@ -1,0 +1,111 @@
+#include "libra/plan/traffic.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include "libra/base/check.h"
+#include "libra/base/index.h"
+
+namespace libra {
+namespace {
+
+// Bytes of one row of one shard, all chunks together.
+struct RowBytes {
+  std::int64_t q, o, lse, k, v, k_gradient, v_gradient;
+
+  explicit RowBytes(const PoolPlan& plan) {
+    const HeadSplit heads = plan.heads();
+    const AttentionShape& shape = plan.options.shape;
+    const std::int64_t stored = element_bytes(plan.options.storage);
+    const std::int64_t accumulated = element_bytes(accumulation_dtype(plan.options.storage));
+    q = stored * heads.shard_heads * shape.head_dim;
+    o = stored * heads.shard_heads * shape.value_dim;
+    lse = accumulated * heads.shard_heads;
+    k = stored * heads.kv_shard_heads * shape.head_dim;
+    v = stored * heads.kv_shard_heads * shape.value_dim;
+    k_gradient = accumulated * heads.kv_shard_heads * shape.head_dim;
+    v_gradient = accumulated * heads.kv_shard_heads * shape.value_dim;
+  }
+};
+
+class FlowCounter {
+ public:
+  /// `out` bytes per row along the moves, `back` against them.
+  void add(const std::vector<RowMove>& moves, std::int64_t out, std::int64_t back) {
+    for (const RowMove& move : moves) {
+      if (out > 0) bytes_[{move.from, move.to}] += move.rows * out;
+      if (back > 0) bytes_[{move.to, move.from}] += move.rows * back;
+    }
+  }
+
+  TrafficReport report(std::int32_t workers) const {
+    TrafficReport report{workers, {}};
+    for (const auto& [pair, bytes] : bytes_)
+      report.flows.push_back({pair.first, pair.second, bytes});
+    return report;
+  }
+
+ private:
+  std::map<std::pair<std::int32_t, std::int32_t>, std::int64_t> bytes_;
+};
+
+std::int64_t largest(const std::vector<std::int64_t>& values) {
+  return values.empty() ? 0 : *std::max_element(values.begin(), values.end());
+}
+
+}  // namespace
+
+std::int64_t TrafficReport::total() const {
+  return std::accumulate(flows.begin(), flows.end(), std::int64_t{0},
+                         [](std::int64_t sum, const Flow& flow) { return sum + flow.bytes; });
+}
+
+std::vector<std::int64_t> TrafficReport::in_by_worker() const {
+  std::vector<std::int64_t> bytes(at(workers), 0);
+  for (const Flow& flow : flows) bytes[at(flow.to)] += flow.bytes;
+  return bytes;
+}
+
+std::vector<std::int64_t> TrafficReport::out_by_worker() const {
+  std::vector<std::int64_t> bytes(at(workers), 0);
+  for (const Flow& flow : flows) bytes[at(flow.from)] += flow.bytes;
+  return bytes;
+}
+
+std::int64_t TrafficReport::max_in() const { return largest(in_by_worker()); }
+std::int64_t TrafficReport::max_out() const { return largest(out_by_worker()); }
+
+std::int64_t TrafficReport::inter_node(std::int32_t gpus_per_node, std::int64_t first_gpu) const {
+  LIBRA_CHECK(gpus_per_node > 0, "{} GPUs per node", gpus_per_node);
+  std::int64_t bytes = 0;
+  for (const Flow& flow : flows) {
+    if ((first_gpu + flow.from) / gpus_per_node != (first_gpu + flow.to) / gpus_per_node)
+      bytes += flow.bytes;
+  }
+  return bytes;
+}
+
+TrafficReport forward_traffic(const PoolPlan& plan) {
+  const RowBytes row(plan);
+  FlowCounter counter;
+  counter.add(plan.exchange.q_moves, row.q, row.o + (plan.options.lse_goes_home() ? row.lse : 0));
+  counter.add(plan.exchange.kv_moves, row.k + row.v, 0);
+  return counter.report(plan.workers());
+}
+
+TrafficReport backward_traffic(const PoolPlan& plan) {
+  return backward_traffic(plan, plan.options.backward);
+}
+
+TrafficReport backward_traffic(const PoolPlan& plan, BackwardMode mode) {
+  const RowBytes row(plan);
+  const bool refetch = mode == BackwardMode::kRefetch;
+  FlowCounter counter;
+  counter.add(plan.exchange.q_moves, row.o + (refetch ? row.q + row.o + row.lse : 0), row.q);
+  counter.add(plan.exchange.kv_moves, refetch ? row.k + row.v : 0, row.k_gradient + row.v_gradient);
+  return counter.report(plan.workers());
+}
+
+}  // namespace libra
