@@ -5,7 +5,7 @@ set(LIBRA_WITH_MPI AUTO CACHE STRING "Transport over MPI: AUTO, ON or OFF")
 set(LIBRA_BUILD_TESTS AUTO CACHE STRING "Unit and integration tests: AUTO, ON or OFF")
 set(LIBRA_BUILD_BENCHMARKS AUTO CACHE STRING "Benchmarks: AUTO, ON or OFF")
 option(LIBRA_WERROR "Treat warnings as errors (presets set it)" OFF)
-set(LIBRA_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize= takes them (address,undefined or thread)")
+set(LIBRA_SANITIZE "" CACHE STRING "Sanitizers for -fsanitize=: address,undefined or thread")
 
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)

@@ -6,8 +6,8 @@
 #     DEPENDS libra::cost fmt::fmt-header-only
 #     TESTS vrsp_test.cpp)             # one test program <target>_test, run test by test
 #
-# The target's name is libra_ and the folder's path with underscores: libra/attention/reference gives
-# libra_attention_reference, alias libra::attention_reference.
+# The target's name is libra_ and the folder's path with underscores: libra/attention/reference
+# gives libra_attention_reference, alias libra::attention_reference.
 function(libra_room name)
   cmake_parse_arguments(ROOM "" "" "HEADERS;SOURCES;DEPENDS;TESTS;TEST_DEPENDS" ${ARGN})
   set(target libra_${name})
@@ -31,18 +31,21 @@ function(libra_room name)
   endif()
 endfunction()
 
-# libra_test(<target> SOURCES ... DEPENDS ...): a GoogleTest program whose tests CTest runs one by one.
+# libra_test(<target> SOURCES ... DEPENDS ...): a GoogleTest program whose tests CTest runs one by
+# one.
 function(libra_test target)
   cmake_parse_arguments(TEST "" "TIMEOUT" "SOURCES;DEPENDS" ${ARGN})
   if(NOT TEST_TIMEOUT)
     set(TEST_TIMEOUT 300)
   endif()
   add_executable(${target} ${TEST_SOURCES})
-  target_link_libraries(${target} PRIVATE ${TEST_DEPENDS} GTest::gmock GTest::gtest_main libra_warnings)
+  target_link_libraries(${target} PRIVATE
+    ${TEST_DEPENDS} GTest::gmock GTest::gtest_main libra_warnings)
   gtest_discover_tests(${target} DISCOVERY_TIMEOUT 120 PROPERTIES TIMEOUT ${TEST_TIMEOUT})
 endfunction()
 
 add_library(libra_warnings INTERFACE)
 target_compile_options(libra_warnings INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wold-style-cast -Wnon-virtual-dtor
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wold-style-cast
+  -Wnon-virtual-dtor
   $<$<BOOL:${LIBRA_WERROR}>:-Werror>)

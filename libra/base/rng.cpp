@@ -10,7 +10,7 @@
 namespace libra {
 
 // xoshiro256** (Blackman and Vigna 2018), its state filled from hashes of (seed, stream, word).
-Rng::Rng(std::uint64_t seed, std::uint64_t stream) : state_{} {
+Rng::Rng(std::uint64_t seed, std::uint64_t stream) {
   for (std::int64_t word = 0; word < 4; ++word) {
     Fingerprint hash;
     hash.add(static_cast<std::int64_t>(seed));

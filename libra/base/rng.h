@@ -38,7 +38,7 @@ class Rng {
   }
 
  private:
-  std::uint64_t state_[4];
+  std::uint64_t state_[4] = {};
 };
 
 }  // namespace libra

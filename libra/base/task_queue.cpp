@@ -1,8 +1,7 @@
 #include "libra/base/task_queue.h"
 
-#include <time.h>
-
 #include <chrono>
+#include <ctime>
 #include <utility>
 
 #include "libra/base/error.h"
