@@ -67,7 +67,8 @@ fi
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 echo "bootstrap: installing ${missing[*]}"
-if ! { apt_get update && apt_get install --yes --no-install-recommends "${missing[@]}"; }; then
+apt_get update || true # may fail for a foreign source that has none of these packages
+if ! apt_get install --yes --no-install-recommends "${missing[@]}"; then
   tail -n 20 "$log" >&2
   die "apt-get failed (its last lines are above). $by_hand"
 fi

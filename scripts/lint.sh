@@ -22,12 +22,13 @@ lint_headers() {
   cmake --build --preset tidy --target all_verify_interface_header_sets -- --quiet
 }
 
-# run-clang-tidy prints each command; what matters are the findings.
+# run-clang-tidy prints each command, in colour; what matters are the findings.
 lint_tidy() {
   cmake --preset tidy --log-level=WARNING >/dev/null
   mapfile -t files < <(sources '*.cpp')
   run-clang-tidy-14 -quiet -p build/tidy -j "$(nproc)" "${files[@]/#//}" >build/tidy/log 2>&1 || {
-    grep -vE '^clang-tidy|warnings? (generated|treated)|^Suppressed|^$' build/tidy/log >&2
+    sed 's/\x1b\[[0-9;]*m//g' build/tidy/log |
+      grep -vE '^clang-tidy|warnings? (generated|treated)|^Suppressed|^$' >&2
     return 1
   }
 }
