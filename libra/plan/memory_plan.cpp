@@ -43,20 +43,16 @@ struct Sizes {
   std::int64_t own_rows;
   std::int32_t tp;
 
-  Sizes(const PoolPlan& plan, std::int32_t worker)
+  Sizes(const PoolPlan& plan, std::int32_t worker, std::int64_t lent)
       : heads(plan.heads()),
         shape(plan.options.shape),
         stored(element_bytes(plan.options.storage)),
         accumulated(element_bytes(accumulation_dtype(plan.options.storage))),
         q_rows(plan.exchange.q_arena_rows[at(worker)]),
         kv_rows(plan.exchange.kv_arena_rows[at(worker)]),
-        lent_rows(0),
+        lent_rows(lent),
         own_rows(plan.layout.part_of(worker).rows),
-        tp(plan.options.tp) {
-    for (const RowMove& move : plan.exchange.kv_moves) {
-      if (move.from == worker) lent_rows += move.rows;
-    }
-  }
+        tp(plan.options.tp) {}
 };
 
 // Q, K, V, O and LSE of chunks, with this many slots each: the arena's first part, and all that is
@@ -115,25 +111,28 @@ ScratchLayout scratch_layout(const Sizes& s) {
 
 }  // namespace
 
-WorkerMemory plan_memory(const PoolPlan& plan, std::int32_t worker) {
-  const Sizes sizes(plan, worker);
-  return {arena_layout(sizes, plan.options), saved_layout(sizes, plan.options),
-          scratch_layout(sizes)};
+std::vector<WorkerMemory> plan_memory(const PoolPlan& plan) {
+  std::vector<std::int64_t> lent_rows(at(plan.workers()), 0);
+  for (const RowMove& move : plan.exchange.kv_moves) lent_rows[at(move.from)] += move.rows;
+  std::vector<WorkerMemory> memories;
+  memories.reserve(at(plan.workers()));
+  for (std::int32_t worker = 0; worker < plan.workers(); ++worker) {
+    const Sizes sizes(plan, worker, lent_rows[at(worker)]);
+    memories.push_back({arena_layout(sizes, plan.options), saved_layout(sizes, plan.options),
+                        scratch_layout(sizes)});
+  }
+  return memories;
 }
 
 std::int64_t max_arena_bytes(const PoolPlan& plan) {
   std::int64_t bytes = 0;
-  for (std::int32_t worker = 0; worker < plan.workers(); ++worker) {
-    bytes = std::max(bytes, plan_memory(plan, worker).arena.bytes);
-  }
+  for (const WorkerMemory& memory : plan_memory(plan)) bytes = std::max(bytes, memory.arena.bytes);
   return bytes;
 }
 
 std::int64_t max_memory_bytes(const PoolPlan& plan) {
   std::int64_t bytes = 0;
-  for (std::int32_t worker = 0; worker < plan.workers(); ++worker) {
-    bytes = std::max(bytes, plan_memory(plan, worker).bytes());
-  }
+  for (const WorkerMemory& memory : plan_memory(plan)) bytes = std::max(bytes, memory.bytes());
   return bytes;
 }
 

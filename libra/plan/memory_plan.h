@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "libra/plan/pool_plan.h"
 
@@ -62,8 +63,8 @@ struct WorkerMemory {
   std::int64_t bytes() const { return arena.bytes + saved.bytes + scratch.bytes; }
 };
 
-/// Linear in the plan's KV moves.
-WorkerMemory plan_memory(const PoolPlan& plan, std::int32_t worker);
+/// By worker. Linear in workers and KV moves.
+std::vector<WorkerMemory> plan_memory(const PoolPlan& plan);
 
 /// Arena bytes that every worker of the pool must reserve before running the plan.
 std::int64_t max_arena_bytes(const PoolPlan& plan);

@@ -83,8 +83,7 @@ Json fetches_to_json(const std::vector<KvFetch>& fetches) {
 
 Json memory_to_json(const PoolPlan& plan) {
   Json json = Json::array();
-  for (std::int32_t worker = 0; worker < plan.workers(); ++worker) {
-    const WorkerMemory memory = plan_memory(plan, worker);
+  for (const WorkerMemory& memory : plan_memory(plan)) {
     json.push_back({{"arena_bytes", memory.arena.bytes},
                     {"saved_bytes", memory.saved.bytes},
                     {"scratch_bytes", memory.scratch.bytes}});
