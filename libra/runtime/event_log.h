@@ -1,0 +1,56 @@
+// What a worker's stream did and when: the measured timeline, in the order of the stream.
+//
+//   { const EventLog::Span span = log.span("forward local", -1, stream);
+//     backend.forward(call, tensors, stream); }
+//   stream.synchronize();
+//   log.events()
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+
+#include "libra/base/stream.h"
+
+namespace libra {
+
+struct Event {
+  std::string name;
+  std::int32_t chunk = -1;  ///< -1: not of a chunk
+  Timestamp begin;
+  Timestamp end;
+};
+
+class EventLog {
+ public:
+  /// Marks the end of its event when destroyed.
+  class Span {
+   public:
+    Span(Event* event, Stream* stream) : event_(event), stream_(stream) {}
+    ~Span() { stream_->mark(&event_->end); }
+    Span(const Span&) = delete;
+    Span& operator=(const Span&) = delete;
+
+   private:
+    Event* event_;
+    Stream* stream_;
+  };
+
+  /// Marks the beginning of an event on the stream. Times are valid once the stream has been
+  /// synchronised.
+  Span span(std::string name, std::int32_t chunk, Stream& stream);
+
+  const std::deque<Event>& events() const { return events_; }
+
+  /// CPU time of all events, in seconds: what the worker computed, waiting excluded. 0 on devices
+  /// without such a clock.
+  double cpu_seconds() const;
+
+  /// Requires that no stream has a mark pending.
+  void clear() { events_.clear(); }
+
+ private:
+  std::deque<Event> events_;  // addresses must stay: streams write into them
+};
+
+}  // namespace libra

@@ -1,0 +1,94 @@
+#include "libra/runtime/pipeliner.h"
+
+#include <fmt/format.h>
+
+#include "libra/base/error.h"
+#include "libra/base/units.h"
+#include "libra/runtime/backward_pass.h"
+#include "libra/runtime/forward_pass.h"
+
+namespace libra {
+namespace {
+
+void check_workers(const PoolPlan& plan, const Transport& transport) {
+  if (transport.workers() != plan.workers()) {
+    throw ConfigError(fmt::format("the plan is for {} workers, the transport has {}",
+                                  plan.workers(), transport.workers()));
+  }
+}
+
+struct Expected {
+  const char* name;
+  const TensorView& tensor;
+  std::int32_t heads;
+  std::int32_t dim;
+  DType dtype;
+};
+
+void check_tensor(const Expected& expected, std::int64_t rows) {
+  const TensorView& tensor = expected.tensor;
+  if (tensor.rows == rows && tensor.heads == expected.heads && tensor.dim == expected.dim &&
+      tensor.dtype == expected.dtype) {
+    return;
+  }
+  throw ConfigError(
+      fmt::format("{} is [{}, {}, {}] {}: the plan has [{}, {}, {}] {} for this worker",
+                  expected.name, tensor.rows, tensor.heads, tensor.dim, dtype_name(tensor.dtype),
+                  rows, expected.heads, expected.dim, dtype_name(expected.dtype)));
+}
+
+}  // namespace
+
+Pipeliner::Pipeliner(const PoolPlan& plan, WorkerContext& context)
+    : plan_(plan),
+      context_((check_workers(plan, context.transport), context)),
+      program_(make_worker_program(plan, context.transport.worker())),
+      routes_(plan, program_, plan_memory(plan)) {}
+
+void Pipeliner::check_arena() const {
+  if (context_.transport.arena_bytes() < memory().arena.bytes) {
+    throw ConfigError(fmt::format(
+        "worker {} has an arena of {} and the plan needs {}: reserve it before the pass",
+        program_.worker, format_bytes(context_.transport.arena_bytes()),
+        format_bytes(memory().arena.bytes)));
+  }
+}
+
+void Pipeliner::forward(const ForwardTensors& own, double softmax_scale, std::byte* saved,
+                        Stream& stream) {
+  const AttentionShape& shape = plan_.options.shape;
+  const DType stored = plan_.options.storage;
+  for (const Expected& expected :
+       {Expected{"Q", own.q, program_.q_heads, shape.head_dim, stored},
+        Expected{"K", own.k, program_.kv_heads, shape.head_dim, stored},
+        Expected{"V", own.v, program_.kv_heads, shape.value_dim, stored},
+        Expected{"O", own.o, program_.q_heads, shape.value_dim, stored},
+        Expected{"LSE", own.lse, program_.q_heads, 1, accumulation_dtype(stored)}}) {
+    check_tensor(expected, program_.rows);
+  }
+  check_arena();
+  ForwardPass(plan_, program_, routes_, context_, own, softmax_scale, saved, stream).run();
+}
+
+void Pipeliner::backward(const BackwardTensors& own, double softmax_scale, std::byte* saved,
+                         std::byte* scratch, Stream& stream) {
+  const AttentionShape& shape = plan_.options.shape;
+  const DType stored = plan_.options.storage;
+  for (const Expected& expected :
+       {Expected{"Q", own.q, program_.q_heads, shape.head_dim, stored},
+        Expected{"K", own.k, program_.kv_heads, shape.head_dim, stored},
+        Expected{"V", own.v, program_.kv_heads, shape.value_dim, stored},
+        Expected{"O", own.o, program_.q_heads, shape.value_dim, stored},
+        Expected{"LSE", own.lse, program_.q_heads, 1, accumulation_dtype(stored)},
+        Expected{"dO", own.d_o, program_.q_heads, shape.value_dim, stored},
+        Expected{"dQ", own.dq, program_.q_heads, shape.head_dim, stored},
+        Expected{"dK", own.dk, program_.kv_heads, shape.head_dim, stored},
+        Expected{"dV", own.dv, program_.kv_heads, shape.value_dim, stored}}) {
+    check_tensor(expected, program_.rows);
+  }
+  check_arena();
+  BackwardPass(plan_, program_, routes_, context_, own, softmax_scale, saved, scratch, stream)
+      .run();
+}
+
+}  // namespace libra

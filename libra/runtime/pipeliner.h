@@ -1,0 +1,76 @@
+// The pipeliner: runs one worker's share of a PoolPlan for one layer, exchange hidden under
+// attention (the paper's section 4.4).
+//
+//   dispatch 0 | dispatch 1   dispatch 2   ...
+//              | local        chunk 0      chunk 1      ...      stream
+//                                          return 0     return 1 ...
+//
+// While chunk i is computed, Q, K and V of chunk i + 1 come in and O of chunk i - 1 goes home. Work
+// that needs no exchange runs first and unchunked, under the first dispatch. Everything is enqueued
+// on the caller's stream; nothing here blocks the host.
+//
+//   WorkerContext context{backend, transport, log};
+//   Pipeliner pipeliner(plan, worker, context);               // once per plan
+//   transport.reserve_arena(pipeliner.memory().arena.bytes);  // grows only between passes
+//   pipeliner.forward(tensors, scale, saved, stream);         // every layer, recompute included
+//   pipeliner.backward(gradients, scale, saved, scratch, stream);
+//
+// Every worker of the pool must run the same passes in the same order. Own tensors are [rows,
+// heads, dim] in the home layout's local order: Q, O and their gradients with q_heads / tp heads, K
+// and V with kv_heads / tp.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "libra/attention/attention.h"
+#include "libra/plan/memory_plan.h"
+#include "libra/runtime/event_log.h"
+#include "libra/runtime/routes.h"
+#include "libra/runtime/worker_program.h"
+#include "libra/transport/transport.h"
+
+namespace libra {
+
+/// What all pipeliners of one worker share. One launching thread uses it.
+struct WorkerContext {
+  AttentionBackend& attention;
+  Transport& transport;
+  EventLog& log;
+  std::int32_t next_step = 0;  ///< counts passes; equal on all workers
+};
+
+class Pipeliner {
+ public:
+  /// `plan` and `context` must outlive it. Throws ConfigError if the transport does not have the
+  /// plan's workers.
+  Pipeliner(const PoolPlan& plan, WorkerContext& context);
+
+  /// Bytes and offsets of arena, saved and scratch memory, known before anything runs.
+  const WorkerMemory& memory() const { return routes_.memory(); }
+
+  /// Enqueues O and LSE of all own rows. Rows that belong to no sample get 0 and -inf. LSE of rows
+  /// that were computed elsewhere is NaN unless the plan returns it: with keep, only their
+  /// destination needs it. `saved`: memory().saved.bytes, kept by the caller until the pass's
+  /// backward; null if 0. Throws ConfigError for tensors that are not the plan's (rows, heads,
+  /// dims, dtype) or a too small arena. If the stream fails, O and LSE are filled with NaN.
+  void forward(const ForwardTensors& own, double softmax_scale, std::byte* saved, Stream& stream);
+
+  /// Enqueues dQ, dK, dV (overwritten, in the storage dtype) given O, LSE and dO of own rows. With
+  /// keep, `saved` is what the forward pass of this layer left. `scratch`: memory().scratch.bytes,
+  /// free again once the stream is past.
+  void backward(const BackwardTensors& own, double softmax_scale, std::byte* saved,
+                std::byte* scratch, Stream& stream);
+
+  const WorkerProgram& program() const { return program_; }
+
+ private:
+  void check_arena() const;
+
+  const PoolPlan& plan_;
+  WorkerContext& context_;
+  WorkerProgram program_;
+  Routes routes_;
+};
+
+}  // namespace libra

@@ -1,0 +1,91 @@
+#include "libra/runtime/routes.h"
+
+#include <utility>
+
+#include "libra/base/index.h"
+#include "libra/runtime/tensor_views.h"
+
+namespace libra {
+
+Routes::Routes(const PoolPlan& plan, const WorkerProgram& program,
+               std::vector<WorkerMemory> memories)
+    : program_(program), heads_(plan.heads()), memories_(std::move(memories)) {}
+
+std::int32_t Routes::own_q_head(std::int32_t shard, std::int32_t chunk) const {
+  return shard * heads_.shard_heads + chunk * heads_.chunk_heads - program_.first_q_head;
+}
+
+std::int32_t Routes::own_kv_head(std::int32_t kv_shard, std::int32_t kv_chunk) const {
+  return kv_shard * heads_.kv_shard_heads + kv_chunk * heads_.kv_chunk_heads -
+         program_.first_kv_head;
+}
+
+// This worker is the move's destination: the rows lie in its arena.
+Transfer Routes::arena_end(const RowMove& move, std::int32_t peer, ArenaRegion region,
+                           std::int32_t slot, std::byte* arena) const {
+  return {peer, region_rows(arena, memory().arena.*region, slot, move.to_row, move.rows), -1};
+}
+
+// This worker is the move's home: `own` are its rows, the peer's lie in the peer's arena.
+Transfer Routes::own_end(const RowMove& move, const TensorView& own, ArenaRegion region,
+                         std::int32_t slot) const {
+  const Region& peer_region = memories_[at(move.to)].arena.*region;
+  return {move.to, as_rows(own), peer_region.row(slot, move.to_row)};
+}
+
+void Routes::dispatch_queries(Exchange& exchange, const TensorView& own, ArenaRegion region,
+                              std::int32_t chunk, std::byte* arena) const {
+  for (const RowMove& move : program_.q_out) {
+    const TensorView rows = sub_tensor(own, move.from_row, move.rows, own_q_head(move.shard, chunk),
+                                       heads_.chunk_heads);
+    exchange.sends.push_back(own_end(move, rows, region, chunk));
+  }
+  for (const RowMove& move : program_.q_in) {
+    exchange.receives.push_back(arena_end(move, move.from, region, chunk, arena));
+  }
+}
+
+void Routes::dispatch_keys(Exchange& exchange, const TensorView& own, ArenaRegion region,
+                           std::int32_t kv_chunk, std::byte* arena) const {
+  for (const RowMove& move : program_.kv_out) {
+    const TensorView rows = sub_tensor(own, move.from_row, move.rows,
+                                       own_kv_head(move.shard, kv_chunk), heads_.kv_chunk_heads);
+    exchange.sends.push_back(own_end(move, rows, region, kv_chunk));
+  }
+  for (const RowMove& move : program_.kv_in) {
+    exchange.receives.push_back(arena_end(move, move.from, region, kv_chunk, arena));
+  }
+}
+
+void Routes::return_sends(Exchange& exchange, ArenaRegion region, std::int32_t chunk,
+                          std::byte* arena) const {
+  for (const RowMove& move : program_.q_in) {
+    exchange.sends.push_back(arena_end(move, move.from, region, chunk, arena));
+  }
+}
+
+void Routes::return_receives(Exchange& exchange, const TensorView& own, ArenaRegion region,
+                             std::int32_t chunk) const {
+  for (const RowMove& move : program_.q_out) {
+    const TensorView rows = sub_tensor(own, move.from_row, move.rows, own_q_head(move.shard, chunk),
+                                       heads_.chunk_heads);
+    exchange.receives.push_back(own_end(move, rows, region, chunk));
+  }
+}
+
+void Routes::return_gradients(Exchange& exchange, ArenaRegion region, ArenaRegion home_region,
+                              std::int32_t kv_chunk, std::byte* arena) const {
+  for (const RowMove& move : program_.kv_in) {
+    exchange.sends.push_back(arena_end(move, move.from, region, kv_chunk, arena));
+  }
+  std::int64_t staged = 0;
+  for (const RowMove& move : program_.kv_out) {
+    const Region& peer_region = memories_[at(move.to)].arena.*region;
+    exchange.receives.push_back(
+        {move.to, region_rows(arena, memory().arena.*home_region, kv_chunk, staged, move.rows),
+         peer_region.row(kv_chunk, move.to_row)});
+    staged += move.rows;
+  }
+}
+
+}  // namespace libra

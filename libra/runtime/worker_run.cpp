@@ -1,0 +1,88 @@
+#include "libra/runtime/worker_run.h"
+
+#include "libra/base/index.h"
+#include "libra/runtime/agreement.h"
+#include "libra/runtime/sharding.h"
+
+namespace libra {
+namespace {
+
+// The sequence's inputs, cut to one worker, and room for its outputs.
+struct OwnTensors {
+  HostTensor q, k, v, d_o;
+
+  OwnTensors(const PoolPlan& plan, std::int32_t worker, const SequenceTensors& sequence)
+      : q(shard_of(plan, worker, sequence.q, HeadKind::kQuery)),
+        k(shard_of(plan, worker, sequence.k, HeadKind::kKv)),
+        v(shard_of(plan, worker, sequence.v, HeadKind::kKv)),
+        d_o(shard_of(plan, worker, sequence.d_o, HeadKind::kQuery)) {}
+};
+
+LayerOutputs make_outputs(const PoolPlan& plan, std::int64_t rows, std::int32_t share) {
+  const AttentionShape& shape = plan.options.shape;
+  const DType stored = plan.options.storage;
+  const std::int32_t q_heads = shape.q_heads / share;
+  const std::int32_t kv_heads = shape.kv_heads / share;
+  return {HostTensor(rows, q_heads, shape.value_dim, stored),
+          HostTensor(rows, q_heads, 1, accumulation_dtype(stored)),
+          HostTensor(rows, q_heads, shape.head_dim, stored),
+          HostTensor(rows, kv_heads, shape.head_dim, stored),
+          HostTensor(rows, kv_heads, shape.value_dim, stored)};
+}
+
+}  // namespace
+
+SequenceTensors random_inputs(const PoolPlan& plan, std::int32_t replica, std::uint64_t seed) {
+  const AttentionShape& shape = plan.options.shape;
+  const DType stored = plan.options.storage;
+  const std::int64_t tokens = plan.sequences[at(replica)].tokens;
+  SequenceTensors tensors{HostTensor(tokens, shape.q_heads, shape.head_dim, stored),
+                          HostTensor(tokens, shape.kv_heads, shape.head_dim, stored),
+                          HostTensor(tokens, shape.kv_heads, shape.value_dim, stored),
+                          HostTensor(tokens, shape.q_heads, shape.value_dim, stored)};
+  Rng rng(seed, static_cast<std::uint64_t>(replica));
+  for (HostTensor* tensor : {&tensors.q, &tensors.k, &tensors.v, &tensors.d_o})
+    tensor->fill_normal(rng);
+  return tensors;
+}
+
+LayerOutputs sequence_outputs(const PoolPlan& plan, std::int32_t replica) {
+  return make_outputs(plan, plan.sequences[at(replica)].tokens, 1);
+}
+
+void gather_outputs(const PoolPlan& plan, std::int32_t worker, const LayerOutputs& own,
+                    LayerOutputs& sequence) {
+  gather_into(plan, worker, own.o, HeadKind::kQuery, sequence.o);
+  gather_into(plan, worker, own.lse, HeadKind::kQuery, sequence.lse);
+  gather_into(plan, worker, own.dq, HeadKind::kQuery, sequence.dq);
+  gather_into(plan, worker, own.dk, HeadKind::kKv, sequence.dk);
+  gather_into(plan, worker, own.dv, HeadKind::kKv, sequence.dv);
+}
+
+WorkerRun::WorkerRun(const PoolPlan& plan, Transport& transport, AttentionBackend& backend)
+    : plan_(plan),
+      transport_(transport),
+      context_{backend, transport, log_},
+      pipeliner_(plan, context_) {
+  Agreement(plan_fingerprint(plan), context_, stream_).check();
+  transport_.reserve_arena(pipeliner_.memory().arena.bytes);
+}
+
+void WorkerRun::execute(const SequenceTensors& sequence, double softmax_scale) {
+  const std::int32_t worker = transport_.worker();
+  OwnTensors own(plan_, worker, sequence);
+  outputs_ = make_outputs(plan_, plan_.layout.part_of(worker).rows, plan_.options.tp);
+  std::vector<std::byte> saved(at(pipeliner_.memory().saved.bytes));
+  std::vector<std::byte> scratch(at(pipeliner_.memory().scratch.bytes));
+  const ForwardTensors forward{own.q.view(), own.k.view(), own.v.view(), outputs_.o.view(),
+                               outputs_.lse.view()};
+  pipeliner_.forward(forward, softmax_scale, saved.data(), stream_);
+  const BackwardTensors backward{forward.q,          forward.k,          forward.v,
+                                 forward.o,          forward.lse,        own.d_o.view(),
+                                 outputs_.dq.view(), outputs_.dk.view(), outputs_.dv.view()};
+  pipeliner_.backward(backward, softmax_scale, saved.data(), scratch.data(), stream_);
+  stream_.synchronize();
+  records_ = transport_.take_records();
+}
+
+}  // namespace libra

@@ -1,0 +1,64 @@
+// One worker's forward and backward over host tensors, on whatever transport it is given: what
+// `libra run`, the tests and a first reader use to see a plan work.
+//
+//   SequenceTensors inputs = random_inputs(plan, replica, seed);
+//   WorkerRun run(plan, transport, backend);          // SPMD: on every worker
+//   run.execute(inputs, softmax_scale);               // blocks until done; throws what went wrong
+//   run.outputs(), run.log(), run.records()
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "libra/base/task_queue.h"
+#include "libra/runtime/host_tensor.h"
+#include "libra/runtime/pipeliner.h"
+
+namespace libra {
+
+/// Of one whole sequence: Q, dO [tokens, q_heads, d]; K, V [tokens, kv_heads, d].
+struct SequenceTensors {
+  HostTensor q, k, v, d_o;
+};
+
+/// Standard normal values that depend on (seed, replica) and the shapes alone: every worker of a
+/// sequence's CP group makes the same ones.
+SequenceTensors random_inputs(const PoolPlan& plan, std::int32_t replica, std::uint64_t seed);
+
+/// Of one worker, or of a whole sequence once gathered.
+struct LayerOutputs {
+  HostTensor o, lse, dq, dk, dv;
+};
+
+/// Empty outputs of a whole sequence, to gather into.
+LayerOutputs sequence_outputs(const PoolPlan& plan, std::int32_t replica);
+
+/// Writes a worker's outputs to their tokens and heads.
+void gather_outputs(const PoolPlan& plan, std::int32_t worker, const LayerOutputs& own,
+                    LayerOutputs& sequence);
+
+class WorkerRun {
+ public:
+  /// Agrees with the pool on the plan and reserves the arena: every worker of the pool must
+  /// construct its own. Throws PlanError if another worker has another plan.
+  WorkerRun(const PoolPlan& plan, Transport& transport, AttentionBackend& backend);
+
+  /// `sequence`: of this worker's replica. Runs one layer forward and backward and waits for it.
+  void execute(const SequenceTensors& sequence, double softmax_scale);
+
+  const LayerOutputs& outputs() const { return outputs_; }
+  const EventLog& log() const { return log_; }
+  const std::vector<ExchangeRecord>& records() const { return records_; }
+
+ private:
+  const PoolPlan& plan_;
+  Transport& transport_;
+  EventLog log_;
+  WorkerContext context_;
+  Pipeliner pipeliner_;
+  LayerOutputs outputs_;
+  std::vector<ExchangeRecord> records_;
+  TaskQueue stream_;  // last: its thread uses what is above
+};
+
+}  // namespace libra
