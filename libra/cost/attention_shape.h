@@ -17,8 +17,15 @@ struct AttentionShape {
   friend bool operator==(const AttentionShape&, const AttentionShape&) = default;
 };
 
+constexpr std::int32_t kMaxHeads = 4096;
+constexpr std::int32_t kMaxHeadDim = 1024;
+
+/// Throws ConfigError that names the first rule broken and the nearest legal value: heads in [1,
+/// kMaxHeads], dims in [1, kMaxHeadDim], kv_heads divides q_heads.
+void validate(const AttentionShape& shape);
+
 /// Query-key pairs per head of the causal queries [begin, end) of one sample: query i sees keys [0,
-/// i].
+/// i]. Requires end < 2^31.
 constexpr std::int64_t query_key_pairs(TokenRange queries) {
   return queries.empty()
              ? 0
