@@ -1,0 +1,103 @@
+#include "libra/cost/cluster.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <system_error>
+
+#include "libra/base/error.h"
+#include "libra/cost/json_fields.h"
+
+namespace libra {
+namespace {
+
+constexpr double kMost = 1e6;  // GB/s or us: anything above is a mistake of units
+constexpr std::int32_t kMostGpusPerNode = 1024;
+
+void check_text(std::string_view field, const std::string& value) {
+  if (value.empty()) throw ConfigError(fmt::format("{} is empty: must be a name", field));
+}
+
+// Written so that NaN fails.
+void check_bandwidth(std::string_view field, double value) {
+  if (value > 0 && value <= kMost) return;
+  throw ConfigError(fmt::format("{} is {}: must be above 0 and at most {}", field, value, kMost));
+}
+
+void check_latency(std::string_view field, double value) {
+  if (value >= 0 && value <= kMost) return;
+  throw ConfigError(fmt::format("{} is {}: must be in [0, {}]", field, value, kMost));
+}
+
+Cluster parse_cluster(const std::string& text, const std::string& where) {
+  const JsonObject file = parse_json_object(text, where);
+  file.allow_only({"name", "gpus_per_node", "nvlink_gb_per_s", "inter_node_gb_per_s",
+                   "nvlink_latency_us", "inter_node_latency_us", "device_profile"});
+  Cluster cluster;
+  cluster.name = file.text("name");
+  cluster.gpus_per_node = file.integer32("gpus_per_node");
+  cluster.nvlink_gb_per_s = file.number("nvlink_gb_per_s");
+  cluster.inter_node_gb_per_s = file.number("inter_node_gb_per_s");
+  cluster.nvlink_latency_us = file.number("nvlink_latency_us");
+  cluster.inter_node_latency_us = file.number("inter_node_latency_us");
+  cluster.device_profile = file.text("device_profile");
+  try {
+    validate(cluster);
+  } catch (const ConfigError& error) {
+    throw InputError(where, error.what());
+  }
+  return cluster;
+}
+
+}  // namespace
+
+void validate(const Cluster& cluster) {
+  check_text("name", cluster.name);
+  if (cluster.gpus_per_node < 1 || cluster.gpus_per_node > kMostGpusPerNode) {
+    throw ConfigError(fmt::format("gpus_per_node is {}: must be in [1, {}]", cluster.gpus_per_node,
+                                  kMostGpusPerNode));
+  }
+  check_bandwidth("nvlink_gb_per_s", cluster.nvlink_gb_per_s);
+  check_bandwidth("inter_node_gb_per_s", cluster.inter_node_gb_per_s);
+  check_latency("nvlink_latency_us", cluster.nvlink_latency_us);
+  check_latency("inter_node_latency_us", cluster.inter_node_latency_us);
+  check_text("device_profile", cluster.device_profile);
+}
+
+const std::vector<Cluster>& known_clusters() {
+  // 5 us is measured between two H200s; 10 us between nodes is assumed.
+  static const std::vector<Cluster> clusters = {{"hgx-h200", 8, 400, 50, 5, 10, "h200"},
+                                                {"hgx-h100", 8, 400, 50, 5, 10, "h200"}};
+  return clusters;
+}
+
+Cluster load_cluster(const std::string& preset_or_path) {
+  std::string names;
+  for (const Cluster& cluster : known_clusters()) {
+    if (cluster.name == preset_or_path) return cluster;
+    names += cluster.name + ", ";
+  }
+  std::error_code ignored;
+  if (!std::filesystem::exists(preset_or_path, ignored)) {
+    throw InputError(preset_or_path,
+                     fmt::format("no such cluster: use {}or the path of a JSON file", names));
+  }
+  return parse_cluster(read_text_file(preset_or_path), preset_or_path);
+}
+
+std::string format_cluster(const Cluster& cluster) {
+  validate(cluster);
+  nlohmann::ordered_json object;
+  object["name"] = cluster.name;
+  object["gpus_per_node"] = cluster.gpus_per_node;
+  object["nvlink_gb_per_s"] = cluster.nvlink_gb_per_s;
+  object["inter_node_gb_per_s"] = cluster.inter_node_gb_per_s;
+  object["nvlink_latency_us"] = cluster.nvlink_latency_us;
+  object["inter_node_latency_us"] = cluster.inter_node_latency_us;
+  object["device_profile"] = cluster.device_profile;
+  return object.dump(2) + "\n";
+}
+
+}  // namespace libra

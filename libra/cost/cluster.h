@@ -1,0 +1,46 @@
+// The machines that a plan is made for: how many GPUs share a node, and how fast bytes move inside
+// it and between nodes.
+//
+//   const Cluster cluster = load_cluster("hgx-h200");
+//   cluster.node_of(9);  // 1
+//
+// Two levels only, every GPU with links of its own: no rails, no oversubscribed switches.
+// Bandwidths are what transfers reach, not what the links are sold as. docs/cluster_format.md has
+// the JSON form, and where the presets' figures come from.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace libra {
+
+struct Cluster {
+  std::string name;
+  std::int32_t gpus_per_node = 8;
+  double nvlink_gb_per_s = 0;        ///< 1e9 bytes per second, per GPU and direction
+  double inter_node_gb_per_s = 0;    ///< likewise
+  double nvlink_latency_us = 0;      ///< of one message: copy, signal and wait
+  double inter_node_latency_us = 0;  ///< likewise
+  std::string device_profile;        ///< what load_device_profile takes
+
+  /// GPUs are numbered node by node. Requires global_gpu >= 0.
+  std::int32_t node_of(std::int32_t global_gpu) const { return global_gpu / gpus_per_node; }
+
+  friend bool operator==(const Cluster&, const Cluster&) = default;
+};
+
+/// Throws ConfigError that names the field and what it may be. Does not load the device profile.
+void validate(const Cluster& cluster);
+
+/// hgx-h200; hgx-h100, which has no measurements of its own and borrows the H200's.
+const std::vector<Cluster>& known_clusters();
+
+/// The preset of this name, else the valid cluster in this JSON file. Throws InputError with the
+/// path and the field; it lists the presets if there is no such file.
+Cluster load_cluster(const std::string& preset_or_path);
+
+/// The JSON text that load_cluster reads back to an equal cluster. Throws what validate() throws.
+std::string format_cluster(const Cluster& cluster);
+
+}  // namespace libra

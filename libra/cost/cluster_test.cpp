@@ -1,0 +1,121 @@
+#include "libra/cost/cluster.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "libra/base/error.h"
+#include "libra/cost/device_profile.h"
+#include "libra/cost/temp_file.h"
+
+namespace libra {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+const Cluster kSmall = {"lab", 2, 123.5, 12.25, 0, 7.5, "h200"};
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const std::size_t at = text.find(from);
+  if (at == std::string::npos) ADD_FAILURE() << from << " is not in the text";
+  return text.replace(at, from.size(), to);
+}
+
+std::string complaint_about_file(const std::string& text) {
+  const TempFile file(text);
+  try {
+    load_cluster(file.path());
+  } catch (const InputError& error) {
+    EXPECT_EQ(error.where(), file.path());
+    return error.what();
+  }
+  return "";
+}
+
+TEST(LoadCluster, KnowsTheTwoPresets) {
+  EXPECT_EQ(load_cluster("hgx-h200"), (Cluster{"hgx-h200", 8, 400, 50, 5, 10, "h200"}));
+  EXPECT_EQ(load_cluster("hgx-h100"), (Cluster{"hgx-h100", 8, 400, 50, 5, 10, "h200"}));
+}
+
+TEST(KnownClusters, AreValidAndNameDeviceProfilesThatExist) {
+  for (const Cluster& cluster : known_clusters()) {
+    EXPECT_NO_THROW(validate(cluster)) << cluster.name;
+    EXPECT_NO_THROW(find_device_profile(cluster.device_profile)) << cluster.name;
+  }
+}
+
+TEST(Cluster, NumbersGpusNodeByNode) {
+  EXPECT_EQ(kSmall.node_of(0), 0);
+  EXPECT_EQ(kSmall.node_of(1), 0);
+  EXPECT_EQ(kSmall.node_of(2), 1);
+  EXPECT_EQ(load_cluster("hgx-h200").node_of(127), 15);
+}
+
+TEST(LoadCluster, ReadsBackWhatFormatClusterWrote) {
+  const TempFile file(format_cluster(kSmall));
+  EXPECT_EQ(load_cluster(file.path()), kSmall);
+}
+
+TEST(LoadCluster, ListsThePresetsWhenThereIsNoSuchFile) {
+  try {
+    load_cluster("hgx-b300");
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_STREQ(error.what(),
+                 "hgx-b300: no such cluster: use hgx-h200, hgx-h100, or the path of a JSON file");
+  }
+}
+
+TEST(LoadCluster, NamesTheFieldThatIsWrong) {
+  const struct {
+    const char* from;
+    const char* to;
+    const char* complaint;
+  } cases[] = {
+      {R"(  "gpus_per_node": 2,)", "", "field 'gpus_per_node' is missing"},
+      {R"("gpus_per_node": 2)", R"("gpus_per_node": 2.5)", "'gpus_per_node' must be a whole"},
+      {R"("gpus_per_node": 2)", R"("gpus_per_node": 0)", "gpus_per_node is 0: must be in [1,"},
+      {R"("gpus_per_node": 2)", R"("gpus_per_node": 4294967298)", "'gpus_per_node' is too large"},
+      {R"("gpus_per_node": 2)", R"("gpus_per_node": 18446744073709551615)", "must be a whole"},
+      {"123.5", "-123.5", "nvlink_gb_per_s is -123.5: must be above 0"},
+      {"12.25", "0", "inter_node_gb_per_s is 0: must be above 0"},
+      {"7.5", "-7.5", "inter_node_latency_us is -7.5: must be in [0,"},
+      {"7.5", "null", "field 'inter_node_latency_us' must be a number"},
+      {"7.5", "\"fast\"", "field 'inter_node_latency_us' must be a number"},
+      {"\"lab\"", "7", "field 'name' must be a text"},
+      {"\"lab\"", "\"\"", "name is empty"},
+      {"\"nvlink_latency_us\"", "\"nvlink_latency\"", "field 'nvlink_latency' is not known: use"},
+      {"7.5", "NaN", "is not JSON: byte"},
+      {"7.5", "1e999", "too large"},
+  };
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.to);
+    EXPECT_THAT(complaint_about_file(replaced(format_cluster(kSmall), c.from, c.to)),
+                HasSubstr(c.complaint));
+  }
+}
+
+TEST(LoadCluster, RefusesWhatIsNoJsonObject) {
+  EXPECT_THAT(complaint_about_file("gpus: 8"), HasSubstr("is not JSON: byte 1"));
+  EXPECT_THAT(complaint_about_file("[1, 2]"), HasSubstr("must be a JSON object"));
+  EXPECT_THAT(complaint_about_file(""), HasSubstr("is empty or no file"));
+  EXPECT_THROW(load_cluster(testing::TempDir()), InputError);
+}
+
+TEST(ValidateCluster, RefusesWhatIsNotFinite) {
+  for (const double bad :
+       {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+    for (double Cluster::*field : {&Cluster::nvlink_gb_per_s, &Cluster::inter_node_gb_per_s,
+                                   &Cluster::nvlink_latency_us, &Cluster::inter_node_latency_us}) {
+      Cluster cluster = kSmall;
+      cluster.*field = bad;
+      EXPECT_THROW(validate(cluster), ConfigError);
+      EXPECT_THROW(format_cluster(cluster), ConfigError);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace libra

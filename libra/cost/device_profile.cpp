@@ -1,0 +1,128 @@
+#include "libra/cost/device_profile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "libra/base/check.h"
+#include "libra/base/error.h"
+#include "libra/cost/fixed_log.h"
+
+namespace libra {
+namespace {
+
+__extension__ using Wide = unsigned __int128;
+
+constexpr std::int64_t kMaxConstantPs = 1'000'000'000'000;  // a second
+constexpr std::int64_t kMeasuredDims = 256;                 // head_dim + value_dim
+constexpr std::int64_t kForwardMilliflops = 2000;           // per unit of head_dim + value_dim
+constexpr std::int64_t kBackwardMilliflops = 5000;
+
+// work * milliflops / rate: 1e-3 FLOP over 1e9 FLOP/s is a picosecond. The rate comes as its
+// logarithm, so its reciprocal is 2^fraction * 2^-exponent.
+std::int64_t compute_ps(std::int64_t work, std::int64_t milliflops, std::int64_t log2_rate) {
+  constexpr std::int64_t kOne = std::int64_t{1} << fixed_log::kFractionBits;
+  const std::int64_t exponent = (log2_rate + kOne - 1) >> fixed_log::kFractionBits;
+  const auto fraction = static_cast<std::uint64_t>(exponent * kOne - log2_rate);
+  const auto shift = static_cast<unsigned>(31 + exponent);
+  const Wide product = Wide{static_cast<std::uint64_t>(work)} *
+                       static_cast<std::uint64_t>(milliflops) * fixed_log::exp2_fixed(fraction);
+  const Wide rounded = (product + (Wide{1} << (shift - 1))) >> shift;
+  constexpr Wide kMax{static_cast<std::uint64_t>(DeviceProfile::kMaxEntryPs)};
+  return static_cast<std::int64_t>(std::min(rounded, kMax));
+}
+
+void check_between(std::string_view field, std::int64_t value, std::int64_t least,
+                   std::int64_t most) {
+  if (value >= least && value <= most) return;
+  throw ConfigError(fmt::format("{} is {}: must be in [{}, {}]", field, value, least, most));
+}
+
+void check_pass(std::string_view name, const DeviceProfileData::Pass& pass) {
+  check_between(fmt::format("{}.entry_ps", name), pass.entry_ps, 0, kMaxConstantPs);
+  try {
+    validate(pass.rates);
+  } catch (const ConfigError& error) {
+    throw ConfigError(fmt::format("{}.{}", name, error.what()));
+  }
+}
+
+DeviceProfileData validated(DeviceProfileData data) {
+  if (data.name.empty()) throw ConfigError("name is empty: a device profile needs one");
+  check_between("launch_ps", data.launch_ps, 0, kMaxConstantPs);
+  check_between("multiprocessors", data.multiprocessors, 1, 1 << 16);
+  check_between("block_tokens", data.block_tokens, 1, 1 << 16);
+  check_pass("forward", data.forward);
+  check_pass("backward", data.backward);
+  return data;
+}
+
+}  // namespace
+
+DeviceProfile::DeviceProfile(DeviceProfileData data)
+    : data_(validated(std::move(data))),
+      forward_{RateTable(data_.forward.rates), data_.forward.entry_ps,
+               kForwardMilliflops * kMeasuredDims},
+      backward_{RateTable(data_.backward.rates), data_.backward.entry_ps,
+                kBackwardMilliflops * kMeasuredDims} {}
+
+DeviceProfile DeviceProfile::for_shape(const AttentionShape& shape) const {
+  validate(shape);
+  DeviceProfile scaled = *this;
+  const std::int64_t dims = std::int64_t{shape.head_dim} + shape.value_dim;
+  scaled.forward_.milliflops_per_pair = kForwardMilliflops * dims;
+  scaled.backward_.milliflops_per_pair = kBackwardMilliflops * dims;
+  return scaled;
+}
+
+std::int64_t DeviceProfile::entry_ps(const Pass& pass, TokenRange queries,
+                                     std::int32_t heads) const {
+  if (queries.empty() || heads == 0) return 0;
+  LIBRA_CHECK(
+      queries.begin >= 0 && queries.end <= kMaxSampleTokens && heads > 0 && heads <= kMaxHeads,
+      "queries [{}, {}) with {} heads", queries.begin, queries.end, heads);
+  const std::int64_t log2_rate = pass.rates.log2_rate(queries.size(), queries.end, heads);
+  const std::int64_t work = query_key_pairs(queries) * heads;
+  const std::int64_t time = pass.entry_ps + compute_ps(work, pass.milliflops_per_pair, log2_rate);
+  return std::clamp<std::int64_t>(time, 1, kMaxEntryPs);
+}
+
+// A forward block is the last block_tokens queries with all their keys; a backward block is
+// block_tokens keys with all the queries.
+std::int64_t DeviceProfile::longest_block_pairs(const Pass& pass, TokenRange queries) const {
+  if (&pass == &backward_) {
+    return std::min(query_key_pairs(queries),
+                    queries.size() * std::min<std::int64_t>(data_.block_tokens, queries.end));
+  }
+  return query_key_pairs({std::max(queries.begin, queries.end - data_.block_tokens), queries.end});
+}
+
+std::int64_t DeviceProfile::call_ps(const Pass& pass, const std::vector<TokenRange>& entries,
+                                    std::int32_t heads) const {
+  std::int64_t together = 0;
+  std::int64_t longest = 0;
+  for (const TokenRange queries : entries) {
+    const std::int64_t time = entry_ps(pass, queries, heads);
+    if (time == 0) continue;
+    together += time;
+    const std::int64_t on_one_multiprocessor =
+        longest_block_pairs(pass, queries) * data_.multiprocessors;
+    longest =
+        std::max(longest, compute_ps(on_one_multiprocessor, pass.milliflops_per_pair,
+                                     pass.rates.log2_rate(queries.size(), queries.end, heads)));
+  }
+  return together == 0 ? 0 : data_.launch_ps + std::max(together, longest);
+}
+
+std::int64_t DeviceProfile::forward_call_ps(const std::vector<TokenRange>& entries,
+                                            std::int32_t heads) const {
+  return call_ps(forward_, entries, heads);
+}
+
+std::int64_t DeviceProfile::backward_call_ps(const std::vector<TokenRange>& entries,
+                                             std::int32_t heads) const {
+  return call_ps(backward_, entries, heads);
+}
+
+}  // namespace libra
