@@ -48,7 +48,7 @@ struct DeviceProfileData {
 class DeviceProfile {
  public:
   /// No entry takes longer than this (ten hours): the sum of 255 of them fits 64 bits. A million
-  /// tokens at 64 heads stay a thousand times below, so their sum over 256 workers fits too.
+  /// tokens at 64 heads stay hundreds of times below, so their sum over 256 workers fits too.
   static constexpr std::int64_t kMaxEntryPs = std::int64_t{1} << 55;
   static constexpr std::int64_t kMaxSampleTokens = std::int64_t{1} << 24;
 
