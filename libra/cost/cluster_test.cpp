@@ -12,7 +12,6 @@
 namespace libra {
 namespace {
 
-using testing::AllOf;
 using testing::HasSubstr;
 
 const Cluster kSmall = {"lab", 2, 123.5, 12.25, 0, 7.5, "h200"};

@@ -82,8 +82,8 @@ class DeviceProfile {
  private:
   struct Pass {
     RateTable rates;
-    std::int64_t entry_ps;
-    std::int64_t milliflops_per_pair;  // FLOPs of a query-key pair of one head, times 1000
+    std::int64_t entry_ps = 0;
+    std::int64_t milliflops_per_pair = 0;  // FLOPs of a query-key pair of one head, times 1000
   };
 
   std::int64_t entry_ps(const Pass& pass, TokenRange queries, std::int32_t heads) const;

@@ -35,6 +35,7 @@ RateGrid validated(RateGrid grid) {
 
 std::vector<std::int64_t> logs_of(const std::vector<std::int64_t>& values) {
   std::vector<std::int64_t> logs;
+  logs.reserve(values.size());
   for (const std::int64_t value : values) {
     logs.push_back(fixed_log::log2_fixed(static_cast<std::uint64_t>(value)));
   }
