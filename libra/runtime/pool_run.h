@@ -1,0 +1,37 @@
+// All workers of a pool in one process, a thread each: forward and backward of one layer on given
+// transports.
+//
+//   auto endpoints = make_inproc_group(plan.workers());
+//   const PoolRun run = run_pool(plan, endpoints, backend, inputs, softmax_scale);
+//   run.sequences[r].o        // of replica r, gathered from its workers
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "libra/runtime/worker_run.h"
+
+namespace libra {
+
+/// What one worker did.
+struct WorkerTrace {
+  std::vector<Event> events;            ///< its stream, in order
+  std::vector<ExchangeRecord> records;  ///< its exchanges, in order of posting
+  double cpu_seconds = 0;               ///< CPU time of its attention, waiting excluded
+};
+
+struct PoolRun {
+  std::vector<LayerOutputs> sequences;  ///< by replica
+  std::vector<WorkerTrace> workers;
+};
+
+/// Inputs of every replica, from one seed.
+std::vector<SequenceTensors> random_pool_inputs(const PoolPlan& plan, std::uint64_t seed);
+
+/// Blocks until all workers are done. If one fails, the others are told to stop, and the first
+/// error is thrown. Requires endpoints[w]->worker() == w.
+PoolRun run_pool(const PoolPlan& plan, std::vector<std::unique_ptr<Transport>>& endpoints,
+                 AttentionBackend& backend, const std::vector<SequenceTensors>& inputs,
+                 double softmax_scale);
+
+}  // namespace libra

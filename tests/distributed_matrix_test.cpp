@@ -1,0 +1,175 @@
+// Forward and backward through the whole distributed path, in fp64, against plain attention at
+// 1e-10: home layouts x CP x P x H x M x GQA x keep/refetch x sample sets, legal combinations
+// right, illegal ones refused.
+//
+// LIBRA_MATRIX_FRACTION=n runs every n-th combination, for builds that are many times slower.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "libra/attention/reference/reference_attention.h"
+#include "libra/base/error.h"
+#include "libra/base/index.h"
+#include "libra/plan/validate.h"
+#include "libra/runtime/pool_run.h"
+#include "libra/transport/inproc/transport.h"
+#include "tests/compare_outputs.h"
+#include "tests/dense_attention.h"
+
+namespace libra::testing {
+namespace {
+
+constexpr std::int64_t kTokens = 44;  // not a multiple of 2 CP for CP 4
+
+struct Layout {
+  const char* name;
+  HomeKind home;
+  std::int32_t tp;
+};
+constexpr Layout kLayouts[] = {{"contiguous", HomeKind::kContiguous, 1},
+                               {"zigzag_row", HomeKind::kZigzagRow, 1},
+                               {"zigzag_document", HomeKind::kZigzagDocument, 1},
+                               {"head_range", HomeKind::kContiguous, 2}};
+
+enum class Samples { kOneGiant, kAllTiny, kMixed, kZerosAndOnes, kTrailingPadding };
+constexpr Samples kSampleSets[] = {Samples::kOneGiant, Samples::kAllTiny, Samples::kMixed,
+                                   Samples::kZerosAndOnes, Samples::kTrailingPadding};
+
+// Lengths of replica r; replicas differ, so that the pool is unbalanced.
+std::vector<std::int64_t> sample_tokens(Samples set, std::int32_t replica) {
+  switch (set) {
+    case Samples::kOneGiant:
+      return replica == 0 ? std::vector<std::int64_t>{kTokens}
+                          : std::vector<std::int64_t>{11, 11, 22};
+    case Samples::kAllTiny:
+      return std::vector<std::int64_t>(22, 2);
+    case Samples::kMixed:
+      return replica % 2 == 0 ? std::vector<std::int64_t>{1, 30, 13}
+                              : std::vector<std::int64_t>{7, 9, 2, 3, 5, 18};
+    case Samples::kZerosAndOnes:
+      return {0, 1, 0, 0, 25, 1, 1, 1, 0, 7, 0};
+    case Samples::kTrailingPadding:
+      return replica == 0 ? std::vector<std::int64_t>{17, 9} : std::vector<std::int64_t>{};
+  }
+  return {};
+}
+
+struct Case {
+  Layout layout;
+  std::int32_t cp, replicas, head_shards, chunks, kv_heads;
+  BackwardMode backward;
+  Samples samples;
+};
+
+// The rules of design.md, stated a second time.
+bool legal(const Case& c) {
+  const std::int32_t q_heads = 8;
+  const std::int32_t group = q_heads / c.kv_heads;
+  const auto fits = [group](std::int32_t heads) {
+    return heads % group == 0 || group % heads == 0;
+  };
+  const std::int32_t shard = q_heads / c.head_shards;
+  return c.cp % c.layout.tp == 0 && c.kv_heads % c.layout.tp == 0 &&
+         c.head_shards % c.layout.tp == 0 && fits(shard) && shard % c.chunks == 0 &&
+         fits(shard / c.chunks);
+}
+
+PlanOptions options_of(const Case& c, std::uint64_t seed) {
+  PlanOptions options;
+  options.shape = {8, c.kv_heads, 6, 4};
+  options.storage = DType::kFp64;
+  options.cp = c.cp;
+  options.tp = c.layout.tp;
+  options.home = c.layout.home;
+  options.head_shards = c.head_shards;
+  options.chunks = c.chunks;
+  options.backward = c.backward;
+  options.return_lse = true;
+  // Placer, fetch, block size and local-first are drawn: the matrix is large enough to meet them
+  // all everywhere.
+  Rng rng(seed, 1);
+  options.block_tokens = std::vector<std::int64_t>{3, 8, 16, kTokens}[rng.below(4)];
+  options.placer = std::vector<PlacerKind>{
+      PlacerKind::kPaper, PlacerKind::kReserve, PlacerKind::kNone,
+      c.head_shards == c.cp ? PlacerKind::kUlysses : PlacerKind::kPaper}[rng.below(4)];
+  options.fetch = rng.below(2) == 0 ? Fetch::kWhole : Fetch::kPrefix;
+  options.local_first = rng.below(3) != 0;
+  return options;
+}
+
+std::vector<PackedSequence> sequences_of(const Case& c) {
+  std::vector<PackedSequence> sequences;
+  for (std::int32_t replica = 0; replica < c.replicas; ++replica) {
+    sequences.push_back({kTokens, sample_tokens(c.samples, replica)});
+  }
+  return sequences;
+}
+
+void run_case(const Case& c, std::uint64_t seed) {
+  const PlanOptions options = options_of(c, seed);
+  if (!legal(c)) {
+    EXPECT_THROW(make_plan(options, sequences_of(c)), ConfigError);
+    return;
+  }
+  const PoolPlan plan = make_plan(options, sequences_of(c));
+  ASSERT_TRUE(validate(plan).empty()) << validate(plan)[0].detail;
+  const std::vector<SequenceTensors> inputs = random_pool_inputs(plan, seed);
+  constexpr double kScale = 0.4;
+  ReferenceAttention backend;
+  auto endpoints = make_inproc_group(plan.workers(), {});
+  const PoolRun run = run_pool(plan, endpoints, backend, inputs, kScale);
+  for (std::size_t replica = 0; replica < plan.sequences.size(); ++replica) {
+    const LayerOutputs expected = dense_attention(plan.sequences[replica], inputs[replica], kScale);
+    expect_outputs_near(expected, run.sequences[replica], 1e-10);
+  }
+}
+
+std::int64_t fraction() {
+  const char* text = std::getenv("LIBRA_MATRIX_FRACTION");
+  return text == nullptr ? 1 : std::max(1L, std::strtol(text, nullptr, 10));
+}
+
+class DistributedMatrix
+    : public ::testing::TestWithParam<std::tuple<std::size_t, std::int32_t, std::int32_t>> {};
+
+TEST_P(DistributedMatrix, EqualsPlainAttention) {
+  const auto [layout, cp, replicas] = GetParam();
+  std::int64_t index = 0;
+  for (const std::int32_t head_shards : {1, 2, 4, 8}) {
+    for (const std::int32_t chunks : {1, 2, 4}) {
+      for (const std::int32_t kv_heads : {8, 2, 1}) {
+        for (const BackwardMode backward : {BackwardMode::kKeep, BackwardMode::kRefetch}) {
+          for (const Samples samples : kSampleSets) {
+            if (index++ % fraction() != 0) continue;
+            const auto seed = static_cast<std::uint64_t>(index) * 1000 + layout * 100 +
+                              at(cp) * 10 + at(replicas);
+            SCOPED_TRACE(fmt::format("H {} M {} kv {} {} samples {} seed {}", head_shards, chunks,
+                                     kv_heads, backward_name(backward), static_cast<int>(samples),
+                                     seed));
+            ASSERT_NO_FATAL_FAILURE(run_case(
+                {kLayouts[layout], cp, replicas, head_shards, chunks, kv_heads, backward, samples},
+                seed));
+            if (HasFailure()) return;
+          }
+        }
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DistributedMatrix,
+                         ::testing::Combine(::testing::Range(std::size_t{0}, std::size(kLayouts)),
+                                            ::testing::Values(1, 2, 4), ::testing::Values(1, 2, 4)),
+                         [](const auto& test) {
+                           return fmt::format("{}_cp{}_p{}", kLayouts[std::get<0>(test.param)].name,
+                                              std::get<1>(test.param), std::get<2>(test.param));
+                         });
+
+}  // namespace
+}  // namespace libra::testing
