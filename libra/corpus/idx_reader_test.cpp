@@ -38,17 +38,17 @@ struct Index {
 class IdxReader : public testing::Test {
  protected:
   Lengths read(const Index& index, IdxUnit unit = IdxUnit::kDocuments) {
-    return read_idx(dir_.write("x.idx", index.bytes()), unit);
+    return read_idx(dir.write("x.idx", index.bytes()), unit);
   }
   std::string error(const std::string& bytes) {
-    const std::string path = dir_.write("x.idx", bytes);
-    const std::string message = error_of<InputError>([&] { read_idx(path, IdxUnit::kDocuments); });
+    const std::string path = dir.write("x.idx", bytes);
+    std::string message = error_of<InputError>([&] { read_idx(path, IdxUnit::kDocuments); });
     EXPECT_THAT(message, HasSubstr(path + ": "));
     EXPECT_EQ(message, error_of<InputError>([&] { read_idx(path, IdxUnit::kSequences); }));
     return message;
   }
 
-  TempDir dir_;
+  TempDir dir;
 };
 
 TEST_F(IdxReader, SumsTheSequencesOfEachDocument) { EXPECT_EQ(read({}), (Lengths{100, 0, 501})); }
@@ -104,8 +104,7 @@ TEST_F(IdxReader, ComparesCountsWithTheFileBeforeAllocating) {
 
 TEST_F(IdxReader, RefusesAnotherMagicVersionOrDtype) {
   Index index;
-  index.magic = "MMIDIDY\0\0";
-  index.magic.resize(9);
+  index.magic[6] = 'Y';
   EXPECT_THAT(error(index.bytes()), HasSubstr("no Megatron index"));
   index = {};
   index.version = 2;

@@ -12,12 +12,12 @@ using testing::HasSubstr;
 
 class JsonlReader : public testing::Test {
  protected:
-  Lengths read(std::string_view text) { return read_jsonl(dir_.write("x.jsonl", text)); }
+  Lengths read(std::string_view text) { return read_jsonl(dir.write("x.jsonl", text)); }
   std::string error(std::string_view text) {
     return error_of<InputError>([&] { read(text); });
   }
 
-  TempDir dir_;
+  TempDir dir;
 };
 
 TEST_F(JsonlReader, TakesLengthThenSeqLengthsThenInputIds) {

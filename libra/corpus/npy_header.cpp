@@ -57,7 +57,7 @@ class DictionaryParser {
     const char quote = rest_.empty() ? '\0' : rest_.front();
     const std::size_t end = rest_.find(quote, 1);
     if ((quote != '\'' && quote != '"') || end == std::string_view::npos) unexpected("a string");
-    const std::string result(rest_.substr(1, end - 1));
+    std::string result(rest_.substr(1, end - 1));
     rest_.remove_prefix(end + 1);
     return result;
   }

@@ -84,7 +84,7 @@ std::vector<std::int64_t> read_elements(SourceFile& file, std::int64_t offset, s
   std::int64_t row = 0;
   file.for_each_run(offset, count, sizeof(Int), [&](const char* data, std::int64_t elements) {
     for (std::int64_t i = 0; i < elements; ++i, ++row, data += sizeof(Int)) {
-      found.add(load<Int>(data, order), row);
+      found.add(+load<Int>(data, order), row);  // + : single bytes are numbers, not characters
     }
   });
   return std::move(found).take();

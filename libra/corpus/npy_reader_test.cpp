@@ -40,14 +40,14 @@ std::string elements(std::initializer_list<Int> values, bool swapped = false) {
 
 class NpyReader : public testing::Test {
  protected:
-  Lengths read(const std::string& bytes) { return read_npy(dir_.write("x.npy", bytes)); }
+  Lengths read(const std::string& bytes) { return read_npy(dir.write("x.npy", bytes)); }
   std::string error(const std::string& bytes) {
-    const std::string message = error_of<InputError>([&] { read(bytes); });
-    EXPECT_THAT(message, HasSubstr(dir_.path() + "/x.npy: "));
+    std::string message = error_of<InputError>([&] { read(bytes); });
+    EXPECT_THAT(message, HasSubstr(dir.path() + "/x.npy: "));
     return message;
   }
 
-  TempDir dir_;
+  TempDir dir;
 };
 
 TEST_F(NpyReader, ReadsEveryIntegerTypeInBothByteOrders) {

@@ -13,12 +13,12 @@ constexpr double kErrors = 5;  // standard errors allowed: a false alarm in 1.7 
 
 class Synthetic : public testing::TestWithParam<const char*> {
  protected:
-  SyntheticModel model_ = synthetic_model(GetParam());
-  std::vector<std::int64_t> lengths_ = draw_lengths(model_, kDraws, 20'260'101);
+  SyntheticModel model = synthetic_model(GetParam());
+  std::vector<std::int64_t> lengths = draw_lengths(model, kDraws, 20'260'101);
 
   template <typename Predicate>
   double share_of(Predicate predicate) const {
-    const auto count = std::count_if(lengths_.begin(), lengths_.end(), predicate);
+    const auto count = std::count_if(lengths.begin(), lengths.end(), predicate);
     return static_cast<double>(count) / static_cast<double>(kDraws);
   }
 };
@@ -33,27 +33,27 @@ TEST_P(Synthetic, HalfOfAllDocumentsAreBelowTheMedian) {
 }
 
 TEST_P(Synthetic, LengthsAreBetweenOneAndTheMaximum) {
-  const auto [shortest, longest] = std::minmax_element(lengths_.begin(), lengths_.end());
+  const auto [shortest, longest] = std::minmax_element(lengths.begin(), lengths.end());
   EXPECT_GE(*shortest, 1);
-  EXPECT_LE(static_cast<double>(*longest), model_.max_tokens);
-  EXPECT_GT(static_cast<double>(*longest), 0.9 * model_.max_tokens);
+  EXPECT_LE(static_cast<double>(*longest), model.max_tokens);
+  EXPECT_GT(static_cast<double>(*longest), 0.9 * model.max_tokens);
 }
 
 // Above the tail's begin the body has almost nothing: its share there is counted in exactly.
 TEST_P(Synthetic, TheTailHasItsShareAndItsExponent) {
   const auto body_above = [&](double tokens) {
     return 0.5 *
-           std::erfc((std::log(tokens) - body_mu(model_)) / (model_.body_sigma * std::sqrt(2.0)));
+           std::erfc((std::log(tokens) - body_mu(model)) / (model.body_sigma * std::sqrt(2.0)));
   };
   const auto pareto_above = [&](double tokens) {
-    const double a = model_.tail_exponent;
-    const double last = std::pow(model_.tail_min / model_.max_tokens, a);
-    return (std::pow(model_.tail_min / tokens, a) - last) / (1 - last);
+    const double a = model.tail_exponent;
+    const double last = std::pow(model.tail_min / model.max_tokens, a);
+    return (std::pow(model.tail_min / tokens, a) - last) / (1 - last);
   };
   for (const double factor : {1.0, 1.5, 2.0, 4.0}) {
-    const double limit = factor * model_.tail_min - 0.5;  // between two whole numbers
-    const double wanted = model_.tail_share * std::min(1.0, pareto_above(limit)) +
-                          (1 - model_.tail_share) * body_above(limit);
+    const double limit = factor * model.tail_min - 0.5;  // between two whole numbers
+    const double wanted = model.tail_share * std::min(1.0, pareto_above(limit)) +
+                          (1 - model.tail_share) * body_above(limit);
     const double found =
         share_of([limit](std::int64_t tokens) { return static_cast<double>(tokens) > limit; });
     const double error = std::sqrt(wanted * (1 - wanted) / static_cast<double>(kDraws));
@@ -63,15 +63,15 @@ TEST_P(Synthetic, TheTailHasItsShareAndItsExponent) {
 
 TEST_P(Synthetic, TheBodyHasItsWidth) {
   // A quarter of the body lies below exp(mu - 0.67449 sigma); all of the tail lies above.
-  const double quartile = std::exp(body_mu(model_) - 0.6744897501960817 * model_.body_sigma);
+  const double quartile = std::exp(body_mu(model) - 0.6744897501960817 * model.body_sigma);
   const double found = share_of([quartile](std::int64_t tokens) {
     return static_cast<double>(tokens) < std::round(quartile);
   });
   // Rounding moves the edge by at most half a token, at the body's density there.
   const double density = std::exp(-0.5 * 0.6744897501960817 * 0.6744897501960817) /
-                         (std::sqrt(2 * M_PI) * model_.body_sigma * quartile);
+                         (std::sqrt(2 * M_PI) * model.body_sigma * quartile);
   const double error = std::sqrt(0.25 * 0.75 / static_cast<double>(kDraws));
-  EXPECT_NEAR(found, 0.25 * (1 - model_.tail_share), kErrors * error + density);
+  EXPECT_NEAR(found, 0.25 * (1 - model.tail_share), kErrors * error + density);
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, Synthetic, testing::Values("paper-256k", "paper-1m"),

@@ -28,7 +28,7 @@ class TempDir {
   const std::string& path() const { return path_; }
 
   std::string write(std::string_view name, std::string_view bytes) const {
-    const std::string file = path_ + "/" + std::string(name);
+    std::string file = path_ + "/" + std::string(name);
     std::ofstream(file, std::ios::binary) << bytes;
     return file;
   }
@@ -51,7 +51,7 @@ std::string error_of(Act act) {
   try {
     act();
   } catch (const Wanted& error) {
-    const std::string message = error.what();
+    std::string message = error.what();
     EXPECT_EQ(message.find('\n'), std::string::npos) << "more than one line: " << message;
     return message;
   }

@@ -12,12 +12,12 @@ using testing::HasSubstr;
 
 class TextReader : public testing::Test {
  protected:
-  Lengths read(std::string_view text) { return read_text(dir_.write("x.txt", text)); }
+  Lengths read(std::string_view text) { return read_text(dir.write("x.txt", text)); }
   std::string error(std::string_view text) {
     return error_of<InputError>([&] { read(text); });
   }
 
-  TempDir dir_;
+  TempDir dir;
 };
 
 TEST_F(TextReader, ReadsOneLengthALine) {
