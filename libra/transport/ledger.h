@@ -102,7 +102,7 @@ class Ledger {
 
  private:
   struct Finished {
-    std::int64_t id;
+    std::int64_t id = 0;
     ExchangeRecord record;
   };
 

@@ -29,6 +29,8 @@ std::string case_name(const testing::TestParamInfo<ConformanceCase>& info) {
   return info.param.name;
 }
 
-void PrintTo(const ConformanceCase& test, std::ostream* out) { *out << test.name; }
+std::ostream& operator<<(std::ostream& out, const ConformanceCase& test) {
+  return out << test.name;
+}
 
 }  // namespace libra::conformance

@@ -55,6 +55,6 @@ void run_worker(const ConformanceCase& test, std::unique_ptr<Transport> transpor
 
 /// For INSTANTIATE_TEST_SUITE_P.
 std::string case_name(const testing::TestParamInfo<ConformanceCase>& info);
-void PrintTo(const ConformanceCase& test, std::ostream* out);
+std::ostream& operator<<(std::ostream& out, const ConformanceCase& test);
 
 }  // namespace libra::conformance

@@ -34,6 +34,7 @@ inline Exchange ring_exchange(const Worker& worker, const Tag& tag, std::vector<
 /// Posts all, waits for all, and synchronises the stream.
 inline void post_and_wait(Worker& worker, const std::vector<Exchange>& exchanges) {
   std::vector<Handle> handles;
+  handles.reserve(exchanges.size());
   for (const Exchange& exchange : exchanges)
     handles.push_back(worker.transport->post(exchange, worker.stream));
   for (const Handle handle : handles) worker.transport->wait(handle, worker.stream);
