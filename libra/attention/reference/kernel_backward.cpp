@@ -1,0 +1,133 @@
+#include "libra/attention/reference/kernel_backward.h"
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "libra/attention/reference/row_block.h"
+#include "libra/attention/reference/storage.h"
+#include "libra/attention/reference/tile.h"
+#include "libra/attention/reference/tile_math.h"
+
+namespace libra::reference {
+namespace {
+
+template <typename Storage>
+class BackwardKernel {
+ public:
+  explicit BackwardKernel(const BackwardTensors& tensors, double scale)
+      : tensors_(tensors),
+        scale_(static_cast<Acc>(scale)),
+        q_(kBlockRows, tensors.q.dim),
+        q_transposed_(tensors.q.dim, kBlockRows),
+        d_o_(kBlockRows, tensors.v.dim),
+        d_o_transposed_(tensors.v.dim, kBlockRows),
+        k_(kTileKeys, tensors.k.dim),
+        v_(kTileKeys, tensors.v.dim),
+        p_(kTileKeys, kBlockRows),
+        d_s_(kTileKeys, kBlockRows),
+        dq_(kBlockRows, tensors.q.dim),
+        dk_(kTileKeys, tensors.k.dim),
+        dv_(kTileKeys, tensors.v.dim),
+        state_(2, kBlockRows) {}
+
+  void run(const RowBlock& block) {
+    if (block.keys() == 0) return;
+    begin(block);
+    for (std::int64_t first = 0; first < block.keys(); first += kTileKeys) {
+      add_keys(block, first, std::min(kTileKeys, block.keys() - first));
+    }
+    for (std::int64_t row = 0; row < block.rows; ++row) write_dq(block, row);
+  }
+
+ private:
+  using Acc = Accumulation<Storage>;
+
+  Acc* lse() { return state_.row(0); }
+  Acc* delta() { return state_.row(1); }
+
+  void begin(const RowBlock& block) {
+    load_rows<Storage>(tensors_.q, block, scale_, q_);
+    transpose(q_, block.rows, tensors_.q.dim, q_transposed_);
+    load_rows<Storage>(tensors_.d_o, block, Acc{1}, d_o_);
+    transpose(d_o_, block.rows, tensors_.v.dim, d_o_transposed_);
+    dq_.clear(block.rows);
+    state_.clear(2);
+    for (std::int64_t row = 0; row < block.rows; ++row) begin_row(block, row);
+  }
+
+  void begin_row(const RowBlock& block, std::int64_t row) {
+    // A row that saw no key anywhere has LSE -inf and only masked scores: any finite value gives
+    // exp(-inf) = 0 where -inf would give NaN.
+    const Acc given = *query_vector<const Acc>(tensors_.lse, block, row);
+    lse()[row] = given == -std::numeric_limits<Acc>::infinity() ? Acc{0} : given;
+    const Storage* const o = query_vector<const Storage>(tensors_.o, block, row);
+    const Acc* const d_o = d_o_.row(row);
+    Acc dot{0};
+    for (std::int64_t c = 0; c < tensors_.v.dim; ++c) dot += rounded<Acc>(o[c]) * d_o[c];
+    delta()[row] = dot;
+  }
+
+  void add_keys(const RowBlock& block, std::int64_t first, std::int64_t keys) {
+    load_keys<Storage>(tensors_.k, block.group, first, keys, k_);
+    load_keys<Storage>(tensors_.v, block.group, first, keys, v_);
+    recompute(block, first, keys);
+    dv_.clear(keys);
+    math_.multiply_add({p_.row(0), p_.stride(), 1, &d_o_, &dv_, keys, block.rows, tensors_.v.dim});
+    dk_.clear(keys);
+    math_.multiply_add(
+        {d_s_.row(0), d_s_.stride(), 1, &q_, &dk_, keys, block.rows, tensors_.q.dim});
+    math_.multiply_add(
+        {d_s_.row(0), 1, d_s_.stride(), &k_, &dq_, block.rows, keys, tensors_.q.dim});
+    write_keys(tensors_.dk, block.group, first, keys, dk_);
+    write_keys(tensors_.dv, block.group, first, keys, dv_);
+  }
+
+  // Leaves the probabilities in p_ and the gradient of the scaled scores in d_s_.
+  void recompute(const RowBlock& block, std::int64_t first, std::int64_t keys) {
+    p_.clear(keys);
+    math_.multiply_add(
+        {k_.row(0), k_.stride(), 1, &q_transposed_, &p_, keys, tensors_.q.dim, block.rows});
+    apply_mask(block, first, keys, p_);
+    d_s_.clear(keys);
+    math_.multiply_add(
+        {v_.row(0), v_.stride(), 1, &d_o_transposed_, &d_s_, keys, tensors_.v.dim, block.rows});
+    math_.score_gradient({&p_, &d_s_, keys, block.rows, lse(), delta()});
+  }
+
+  static void write_keys(const TensorView& tensor, const Group& group, std::int64_t first,
+                         std::int64_t keys, const Tile<Acc>& gradient) {
+    for (std::int64_t key = 0; key < keys; ++key) {
+      Acc* const to = vector_at<Acc>(tensor, group.entry->kv_row + first + key, group.kv_head);
+      const Acc* const from = gradient.row(key);
+      for (std::int64_t c = 0; c < tensor.dim; ++c) to[c] += from[c];
+    }
+  }
+
+  void write_dq(const RowBlock& block, std::int64_t row) {
+    Acc* const to = query_vector<Acc>(tensors_.dq, block, row);
+    const Acc* const from = dq_.row(row);
+    for (std::int64_t c = 0; c < tensors_.dq.dim; ++c) to[c] += from[c] * scale_;
+  }
+
+  const BackwardTensors& tensors_;
+  const TileMath<Acc>& math_ = tile_math<Acc>();
+  Acc scale_;
+  Tile<Acc> q_, q_transposed_;  // scaled, which is what dK needs, too
+  Tile<Acc> d_o_, d_o_transposed_;
+  Tile<Acc> k_, v_;
+  Tile<Acc> p_, d_s_;  // [keys, rows]
+  Tile<Acc> dq_, dk_, dv_;
+  Tile<Acc> state_;  // rows: lse, delta
+};
+
+}  // namespace
+
+void run_backward(const AttentionCall& call, const BackwardTensors& tensors) {
+  with_storage(tensors.q.dtype, [&](auto storage) {
+    BackwardKernel<decltype(storage)> kernel(tensors, call.softmax_scale);
+    for_each_row_block(call, [&kernel](const RowBlock& block) { kernel.run(block); });
+  });
+}
+
+}  // namespace libra::reference
