@@ -18,7 +18,7 @@
 
 namespace libra::reference {
 
-inline constexpr std::int64_t kBlockRows = 64;
+inline constexpr std::int64_t kBlockRows = 128;
 inline constexpr std::int64_t kTileKeys = 64;
 
 /// One KV head of one entry, with the query heads that use it.

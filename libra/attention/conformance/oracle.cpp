@@ -1,0 +1,218 @@
+#include "libra/attention/conformance/oracle.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+
+namespace libra::conformance {
+namespace {
+
+struct Fp64Arithmetic {
+  using Real = double;
+  static constexpr bool kBackwardFromStored = false;
+  static double store(double value) { return value; }
+};
+
+struct Fp32Arithmetic {
+  using Real = float;
+  static constexpr bool kBackwardFromStored = true;
+  static float store(float value) { return value; }
+};
+
+struct Bf16Arithmetic {
+  using Real = float;
+  static constexpr bool kBackwardFromStored = true;
+  static float store(float value) { return static_cast<float>(round_to(DType::kBf16, value)); }
+};
+
+// The definition in attention.h, one (query, key) at a time.
+bool sees(const Entry& entry, std::int64_t query, std::int64_t key) {
+  if (entry.mask == Mask::kTopLeftCausal) return key <= query;
+  if (entry.mask == Mask::kBottomRightCausal) return key <= query + entry.keys - entry.queries;
+  return true;
+}
+
+template <typename Real>
+Real dot(const double* a, const double* b, std::int32_t dim) {
+  Real sum{0};
+  for (std::int32_t c = 0; c < dim; ++c) sum += static_cast<Real>(a[c]) * static_cast<Real>(b[c]);
+  return sum;
+}
+
+double absolute_dot(const double* a, const double* b, std::int32_t dim) {
+  double sum = 0;
+  for (std::int32_t c = 0; c < dim; ++c) sum += std::abs(a[c] * b[c]);
+  return sum;
+}
+
+// One query of one head of one entry.
+struct Row {
+  const Entry* entry;
+  std::int64_t query;
+  std::int64_t q_row, q_head;
+  std::int64_t kv_row, kv_head;
+};
+
+template <typename Function>
+void for_each_row(const AttentionCall& call, Function&& function) {
+  for (const Entry& entry : call.entries) {
+    for (std::int32_t head = 0; head < call.q_heads; ++head) {
+      const std::int64_t q_head = entry.q_head + call.q_head_shift + head;
+      const std::int64_t kv_head =
+          entry.kv_head + call.kv_head_shift + head * call.kv_heads / call.q_heads;
+      for (std::int64_t query = 0; query < entry.queries; ++query) {
+        function(Row{&entry, query, entry.q_row + query, q_head, entry.kv_row, kv_head});
+      }
+    }
+  }
+}
+
+template <typename Arithmetic>
+class Dense {
+ public:
+  using Real = typename Arithmetic::Real;
+
+  Dense(const Problem& problem, double poison)
+      : problem_(problem),
+        scale_(static_cast<Real>(problem.call.softmax_scale)),
+        results_(blank_results(problem, poison)) {
+    magnitudes_.dq = magnitudes_.dk = magnitudes_.dv = std::abs(problem.initial_gradient);
+  }
+
+  Truth run() {
+    for_each_row(problem_.call, [this](const Row& row) { attend(row); });
+    return {results_, magnitudes_};
+  }
+
+ private:
+  void attend(const Row& row) {
+    score(row);
+    softmax(row);
+    output(row);
+    if constexpr (Arithmetic::kBackwardFromStored) recompute(row);
+    backward(row);
+  }
+
+  void score(const Row& row) {
+    const double* const q = problem_.q.vector(row.q_row, row.q_head);
+    p_.assign(static_cast<std::size_t>(row.entry->keys), -std::numeric_limits<Real>::infinity());
+    for (std::int64_t key = 0; key < row.entry->keys; ++key) {
+      if (!sees(*row.entry, row.query, key)) continue;
+      const double* const k = problem_.k.vector(row.kv_row + key, row.kv_head);
+      p_[at(key)] = Arithmetic::store(scale_ * dot<Real>(q, k, problem_.q.dim));
+      grow(magnitudes_.lse,
+           std::abs(problem_.call.softmax_scale) * absolute_dot(q, k, problem_.q.dim));
+    }
+  }
+
+  void softmax(const Row& row) {
+    scores_ = p_;
+    Real largest = -std::numeric_limits<Real>::infinity();
+    for (const Real s : p_) largest = std::max(largest, s);
+    Real sum{0};
+    for (Real& s : p_) sum += s = std::isinf(s) ? Real{0} : std::exp(s - largest);
+    if (sum > Real{0}) {
+      for (Real& s : p_) s = Arithmetic::store(s / sum);
+    }
+    const Real lse = sum > Real{0} ? largest + std::log(sum) : largest;
+    *results_.lse.vector(row.q_row, row.q_head) = static_cast<double>(lse);
+    if (!std::isinf(lse)) grow(magnitudes_.lse, std::abs(static_cast<double>(lse)));
+  }
+
+  void output(const Row& row) {
+    double* const o = results_.o.vector(row.q_row, row.q_head);
+    for (std::int32_t c = 0; c < problem_.v.dim; ++c) {
+      Real sum{0};
+      double terms = 0;
+      for (std::int64_t key = 0; key < row.entry->keys; ++key) {
+        const double v = problem_.v.vector(row.kv_row + key, row.kv_head)[c];
+        sum += p_[at(key)] * static_cast<Real>(v);
+        terms += static_cast<double>(p_[at(key)]) * std::abs(v);
+      }
+      o[c] = static_cast<double>(Arithmetic::store(sum));
+      grow(magnitudes_.o, terms);
+    }
+  }
+
+  // P again, from the stored LSE.
+  void recompute(const Row& row) {
+    const auto lse = static_cast<Real>(*results_.lse.vector(row.q_row, row.q_head));
+    for (std::size_t j = 0; j < p_.size(); ++j) {
+      p_[j] = std::isinf(scores_[j]) ? Real{0} : Arithmetic::store(std::exp(scores_[j] - lse));
+    }
+  }
+
+  // dS_j = P_j (dP_j - sum_i P_i dP_i), where the sum is dO . O, too.
+  void backward(const Row& row) {
+    const double* const d_o = problem_.d_o.vector(row.q_row, row.q_head);
+    std::vector<Real> d_p(p_.size());
+    std::vector<double> terms(p_.size());
+    Real mean{0};
+    double mean_terms = 0;
+    for (std::size_t j = 0; j < p_.size(); ++j) {
+      const double* const v =
+          problem_.v.vector(row.kv_row + static_cast<std::int64_t>(j), row.kv_head);
+      d_p[j] = Arithmetic::store(dot<Real>(d_o, v, problem_.v.dim));
+      terms[j] = absolute_dot(d_o, v, problem_.v.dim);
+      mean += p_[j] * d_p[j];
+      mean_terms += static_cast<double>(p_[j]) * terms[j];
+    }
+    if constexpr (Arithmetic::kBackwardFromStored) {
+      mean = dot<Real>(d_o, results_.o.vector(row.q_row, row.q_head), problem_.v.dim);
+    }
+    for (std::size_t j = 0; j < p_.size(); ++j) {
+      const Real d_s = Arithmetic::store(p_[j] * (d_p[j] - mean));
+      add_gradients(row, static_cast<std::int64_t>(j), d_s,
+                    static_cast<double>(p_[j]) * (terms[j] + mean_terms));
+    }
+  }
+
+  void add_gradients(const Row& row, std::int64_t key, Real d_s, double d_s_terms) {
+    const double* const q = problem_.q.vector(row.q_row, row.q_head);
+    const double* const k = problem_.k.vector(row.kv_row + key, row.kv_head);
+    accumulate(results_.dq.vector(row.q_row, row.q_head), d_s * scale_, k, problem_.q.dim);
+    accumulate(results_.dk.vector(row.kv_row + key, row.kv_head), d_s * scale_, q, problem_.q.dim);
+    const double* const d_o = problem_.d_o.vector(row.q_row, row.q_head);
+    accumulate(results_.dv.vector(row.kv_row + key, row.kv_head), p_[at(key)], d_o, problem_.v.dim);
+    const double scaled = d_s_terms * std::abs(problem_.call.softmax_scale);
+    grow(magnitudes_.dq, scaled * largest(k, problem_.q.dim));
+    grow(magnitudes_.dk, scaled * largest(q, problem_.q.dim));
+    grow(magnitudes_.dv, static_cast<double>(p_[at(key)]) * largest(d_o, problem_.v.dim));
+  }
+
+  static void accumulate(double* to, Real factor, const double* from, std::int32_t dim) {
+    for (std::int32_t c = 0; c < dim; ++c) {
+      to[c] = static_cast<double>(static_cast<Real>(to[c]) + factor * static_cast<Real>(from[c]));
+    }
+  }
+
+  static double largest(const double* values, std::int32_t dim) {
+    double result = 0;
+    for (std::int32_t c = 0; c < dim; ++c) result = std::max(result, std::abs(values[c]));
+    return result;
+  }
+
+  static void grow(double& magnitude, double value) { magnitude = std::max(magnitude, value); }
+  static std::size_t at(std::int64_t key) { return static_cast<std::size_t>(key); }
+
+  const Problem& problem_;
+  Real scale_;
+  Results results_;
+  Magnitudes magnitudes_;
+  std::vector<Real> p_;  // scores, then probabilities of the row at hand
+  std::vector<Real> scores_;
+};
+
+}  // namespace
+
+Truth exact(const Problem& problem, double poison) {
+  return Dense<Fp64Arithmetic>(problem, poison).run();
+}
+
+Results same_precision(const Problem& problem, double poison) {
+  if (problem.q.dtype == DType::kFp32) return Dense<Fp32Arithmetic>(problem, poison).run().results;
+  return Dense<Bf16Arithmetic>(problem, poison).run().results;
+}
+
+}  // namespace libra::conformance

@@ -1,0 +1,99 @@
+#include "libra/attention/conformance/problem.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace libra::conformance {
+namespace {
+
+std::int64_t random_length(Rng& rng) {
+  if (rng.below(5) == 0) return static_cast<std::int64_t>(rng.below(3));
+  return static_cast<std::int64_t>(rng.below(140));
+}
+
+struct HeadCounts {
+  std::int32_t q;
+  std::int32_t kv;
+};
+
+HeadCounts random_heads(Rng& rng) {
+  constexpr std::array<HeadCounts, 6> kChoices = {{{1, 1}, {8, 8}, {8, 2}, {8, 1}, {6, 2}, {5, 1}}};
+  return kChoices[rng.below(kChoices.size())];
+}
+
+// Rows of the queries are disjoint, with gaps; keys lie anywhere in `kv_rows`.
+Entry random_entry(std::int64_t first_row, std::int64_t kv_rows, Rng& rng) {
+  Entry entry;
+  entry.q_row = first_row + static_cast<std::int64_t>(rng.below(4));
+  entry.queries = random_length(rng);
+  entry.keys = std::min(random_length(rng), kv_rows);
+  entry.kv_row =
+      static_cast<std::int64_t>(rng.below(static_cast<std::uint64_t>(kv_rows - entry.keys + 1)));
+  constexpr std::array<Mask, 3> kMasks = {Mask::kTopLeftCausal, Mask::kBottomRightCausal,
+                                          Mask::kFull};
+  entry.mask = kMasks[rng.below(kMasks.size())];
+  return entry;
+}
+
+}  // namespace
+
+Problem make_problem(const AttentionCall& call, const Shape& shape, Rng& rng) {
+  Problem problem;
+  problem.call = call;
+  if (call.softmax_scale == 1.0) problem.call.softmax_scale = 1.0 / std::sqrt(shape.dims.qk);
+  problem.q = HostTensor(shape.dtype, shape.q_rows, shape.q_heads, shape.dims.qk);
+  problem.k = HostTensor(shape.dtype, shape.kv_rows, shape.kv_heads, shape.dims.qk);
+  problem.v = HostTensor(shape.dtype, shape.kv_rows, shape.kv_heads, shape.dims.v);
+  problem.d_o = HostTensor(shape.dtype, shape.q_rows, shape.q_heads, shape.dims.v);
+  randomize(problem.q, shape.q_amplitude, rng);
+  randomize(problem.k, shape.k_amplitude, rng);
+  randomize(problem.v, 1.0, rng);
+  randomize(problem.d_o, 1.0, rng);
+  return problem;
+}
+
+Problem single_entry(const Shape& shape, Mask mask, Rng& rng) {
+  AttentionCall call;
+  call.entries = {{0, shape.q_rows, 0, shape.kv_rows, 0, 0, mask}};
+  call.q_heads = shape.q_heads;
+  call.kv_heads = shape.kv_heads;
+  return make_problem(call, shape, rng);
+}
+
+Problem random_problem(DType dtype, HeadDims dims, Rng& rng) {
+  const HeadCounts heads = random_heads(rng);
+  Shape shape{dtype, dims};
+  shape.kv_rows = 1 + random_length(rng);
+  shape.q_heads = 2 * heads.q;
+  shape.kv_heads = 2 * heads.kv;
+  AttentionCall call;
+  call.q_heads = heads.q;
+  call.kv_heads = heads.kv;
+  call.q_head_shift = static_cast<std::int32_t>(rng.below(2)) * heads.q;
+  call.kv_head_shift = static_cast<std::int32_t>(rng.below(2)) * heads.kv;
+  const std::uint64_t count = 1 + rng.below(6);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    Entry entry = random_entry(shape.q_rows, shape.kv_rows, rng);
+    shape.q_rows = entry.q_row + entry.queries + 1;
+    entry.q_head = static_cast<std::int32_t>(rng.below(2)) * heads.q - call.q_head_shift;
+    entry.kv_head = static_cast<std::int32_t>(rng.below(2)) * heads.kv - call.kv_head_shift;
+    call.entries.push_back(entry);
+  }
+  return make_problem(call, shape, rng);
+}
+
+Results blank_results(const Problem& problem, double poison) {
+  const HostTensor& q = problem.q;
+  const DType sums = accumulation_dtype(q.dtype);
+  const double start = problem.initial_gradient;
+  Results results;
+  results.o = HostTensor(q.dtype, q.rows, q.heads, problem.v.dim, poison);
+  results.lse = HostTensor(sums, q.rows, q.heads, 1, poison);
+  results.dq = HostTensor(sums, q.rows, q.heads, q.dim, start);
+  results.dk = HostTensor(sums, problem.k.rows, problem.k.heads, problem.k.dim, start);
+  results.dv = HostTensor(sums, problem.v.rows, problem.v.heads, problem.v.dim, start);
+  return results;
+}
+
+}  // namespace libra::conformance
