@@ -1,6 +1,7 @@
 // Speed of the CPU attention backend on one causal sample of 2048 tokens, 8 query and 2 KV heads of
 // 64: GFLOP/s forward and backward by storage type. Counted as the plan counts: 4 d FLOPs a visible
 // (query, key, head), 2.5 times that backward.
+// Rates are per second of the CPU time that the process took.
 #include <benchmark/benchmark.h>
 
 #include <cstddef>
@@ -97,12 +98,12 @@ void attention_backward(benchmark::State& state, DType dtype) {
   report(state, 2.5 * kForwardFlops);
 }
 
-BENCHMARK_CAPTURE(attention_forward, fp64, DType::kFp64)->MeasureProcessCPUTime()->UseRealTime();
-BENCHMARK_CAPTURE(attention_forward, fp32, DType::kFp32)->MeasureProcessCPUTime()->UseRealTime();
-BENCHMARK_CAPTURE(attention_forward, bf16, DType::kBf16)->MeasureProcessCPUTime()->UseRealTime();
-BENCHMARK_CAPTURE(attention_backward, fp64, DType::kFp64)->MeasureProcessCPUTime()->UseRealTime();
-BENCHMARK_CAPTURE(attention_backward, fp32, DType::kFp32)->MeasureProcessCPUTime()->UseRealTime();
-BENCHMARK_CAPTURE(attention_backward, bf16, DType::kBf16)->MeasureProcessCPUTime()->UseRealTime();
+BENCHMARK_CAPTURE(attention_forward, fp64, DType::kFp64)->MeasureProcessCPUTime();
+BENCHMARK_CAPTURE(attention_forward, fp32, DType::kFp32)->MeasureProcessCPUTime();
+BENCHMARK_CAPTURE(attention_forward, bf16, DType::kBf16)->MeasureProcessCPUTime();
+BENCHMARK_CAPTURE(attention_backward, fp64, DType::kFp64)->MeasureProcessCPUTime();
+BENCHMARK_CAPTURE(attention_backward, fp32, DType::kFp32)->MeasureProcessCPUTime();
+BENCHMARK_CAPTURE(attention_backward, bf16, DType::kBf16)->MeasureProcessCPUTime();
 
 }  // namespace
 }  // namespace libra

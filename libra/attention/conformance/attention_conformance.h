@@ -38,6 +38,10 @@ TYPED_TEST_P(AttentionConformance, HugeScoresStayFinite) {
   huge_scores_stay_finite(this->subject_);
 }
 
+TYPED_TEST_P(AttentionConformance, FarApartScoresStayExact) {
+  far_apart_scores_stay_exact(this->subject_);
+}
+
 TYPED_TEST_P(AttentionConformance, CustomScaleMatches) { custom_scale_matches(this->subject_); }
 
 TYPED_TEST_P(AttentionConformance, SharedKeysSumTheirGradients) {
@@ -92,12 +96,13 @@ TYPED_TEST_P(AttentionConformance, ConvertRounds) { convert_rounds(this->subject
 
 REGISTER_TYPED_TEST_SUITE_P(AttentionConformance, RandomProblemsMatchDenseAttention,
                             EveryTinyShapeMatchesUnderEveryMask, EveryHeadCountAndDimMatches,
-                            HugeScoresStayFinite, CustomScaleMatches, SharedKeysSumTheirGradients,
-                            RowsWithoutKeysAreZero, RowsThatNoEntryNamesAreUntouched,
-                            GradientsAreAdded, BackwardIsAdditiveOverKeyRanges,
-                            SameCallGivesSameBits, HeadShiftMovesEveryEntry, FailurePoisons,
-                            ArgumentsAreCopied, SeventyThousandEntriesOfOneToken,
-                            OffsetsBeyond32Bits, WrongArgumentsThrowAtOnce, CopyMovesStridedRows,
-                            FillSetsTheViewOnly, AddAdds, ConvertRounds);
+                            HugeScoresStayFinite, FarApartScoresStayExact, CustomScaleMatches,
+                            SharedKeysSumTheirGradients, RowsWithoutKeysAreZero,
+                            RowsThatNoEntryNamesAreUntouched, GradientsAreAdded,
+                            BackwardIsAdditiveOverKeyRanges, SameCallGivesSameBits,
+                            HeadShiftMovesEveryEntry, FailurePoisons, ArgumentsAreCopied,
+                            SeventyThousandEntriesOfOneToken, OffsetsBeyond32Bits,
+                            WrongArgumentsThrowAtOnce, CopyMovesStridedRows, FillSetsTheViewOnly,
+                            AddAdds, ConvertRounds);
 
 }  // namespace libra::conformance

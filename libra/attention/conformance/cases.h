@@ -11,6 +11,7 @@ void random_problems_match(const Subject& subject);
 void every_tiny_shape_matches(const Subject& subject);
 void every_head_count_and_dim_matches(const Subject& subject);
 void huge_scores_stay_finite(const Subject& subject);
+void far_apart_scores_stay_exact(const Subject& subject);
 void custom_scale_matches(const Subject& subject);
 void shared_keys_sum_their_gradients(const Subject& subject);
 

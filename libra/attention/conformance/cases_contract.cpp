@@ -76,7 +76,7 @@ void rows_that_no_entry_names_are_untouched(const Subject& subject) {
     const Problem problem = small_problem(subject, dtype, 7);
     Rng rng(7);
     const Layouts layouts = random_layouts(rng);
-    const double poison = 3.0;
+    const double poison = 0.5;
     Session session(subject, problem, layouts, poison);
     session.forward();
     session.backward();

@@ -1,5 +1,6 @@
 #include "libra/attention/conformance/judge.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -50,32 +51,56 @@ constexpr Comparison kComparisons[] = {{"O", &Results::o, &Magnitudes::o},
                                        {"dK", &Results::dk, &Magnitudes::dk},
                                        {"dV", &Results::dv, &Magnitudes::dv}};
 
-double allowed(const Comparison& comparison, const Truth& truth, const Results& plain,
-               DType storage) {
-  const HostTensor& exact_values = truth.results.*comparison.tensor;
-  double result =
+// The rounding that judge.h calls unavoidable.
+double unavoidable(const Comparison& comparison, const Truth& truth, DType storage) {
+  const HostTensor& values = truth.results.*comparison.tensor;
+  const double steps =
       kSteps * step(accumulation_dtype(storage)) * truth.magnitudes.*comparison.magnitude;
-  if (storage == DType::kFp64) return result + 1e-10 * largest(exact_values);
-  if (exact_values.dtype == storage) result += 0.5 * step(storage) * largest(exact_values);
-  return result + 2 * worst(plain.*comparison.tensor, exact_values).error;
+  const bool stored = storage != DType::kFp64 && values.dtype == storage;
+  return steps + (stored ? 0.5 * step(storage) * largest(values) : 0.0);
+}
+
+std::string describe(const std::string& label, const Comparison& comparison,
+                     const HostTensor& actual, const HostTensor& truth, std::size_t index) {
+  const auto vector = static_cast<std::int64_t>(index) / truth.dim;
+  return fmt::format("{}: {} at row {}, head {} is {} instead of {}", label, comparison.name,
+                     vector / truth.heads, vector % truth.heads, actual.values[index],
+                     truth.values[index]);
 }
 
 }  // namespace
 
-void expect_good(const Problem& problem, const Results& actual, double poison) {
+void Judge::add(const std::string& label, const Problem& problem, const Results& actual,
+                double poison) {
+  const DType storage = problem.q.dtype;
   const Truth truth = exact(problem, poison);
-  const bool full = problem.q.dtype == DType::kFp64;
-  const Results plain = full ? Results{} : same_precision(problem, poison);
-  for (const Comparison& comparison : kComparisons) {
+  const Results plain = storage == DType::kFp64 ? Results{} : same_precision(problem, poison);
+  for (std::size_t i = 0; i < standings_.size(); ++i) {
+    const Comparison& comparison = kComparisons[i];
     const HostTensor& expected = truth.results.*comparison.tensor;
     const Worst found = worst(actual.*comparison.tensor, expected);
-    const auto vector = static_cast<std::int64_t>(found.index) / expected.dim;
-    EXPECT_LE(found.error, allowed(comparison, truth, plain, problem.q.dtype))
-        << dtype_name(problem.q.dtype) << ' ' << comparison.name << " at row "
-        << vector / expected.heads << ", head " << vector % expected.heads << ": "
-        << (actual.*comparison.tensor).values[found.index] << " instead of "
-        << expected.values[found.index];
+    const double scale = std::max(largest(expected), std::numeric_limits<double>::min());
+    const double excess = (found.error - unavoidable(comparison, truth, storage)) / scale;
+    const double yardstick =
+        storage == DType::kFp64 ? 0.5e-10 : worst(plain.*comparison.tensor, expected).error / scale;
+    standings_[i].yardstick = std::max(standings_[i].yardstick, yardstick);
+    if (excess <= standings_[i].excess) continue;
+    standings_[i].excess = excess;
+    standings_[i].where =
+        describe(label, comparison, actual.*comparison.tensor, expected, found.index);
   }
+}
+
+void Judge::verdict() const {
+  for (const Standing& standing : standings_) {
+    EXPECT_LE(standing.excess, 2 * standing.yardstick) << standing.where;
+  }
+}
+
+void expect_good(const Problem& problem, const Results& actual, double poison) {
+  Judge judge;
+  judge.add(std::string(dtype_name(problem.q.dtype)), problem, actual, poison);
+  judge.verdict();
 }
 
 }  // namespace libra::conformance

@@ -7,7 +7,8 @@
 namespace libra::reference {
 
 /// Requires a call and tensors that check_backward (checks.h) accepts. Complexity: 3 d_qk + 2 d_v
-/// multiply-adds for each visible (query, key, head), rounded up to tiles of 64 x 64.
+/// multiply-adds for each visible (query, key, head), rounded up to tiles of
+/// 128 rows x 64 keys.
 void run_backward(const AttentionCall& call, const BackwardTensors& tensors);
 
 }  // namespace libra::reference

@@ -7,7 +7,8 @@
 namespace libra::reference {
 
 /// Requires a call and tensors that check_forward (checks.h) accepts. Complexity: d_qk + d_v
-/// multiply-adds for each visible (query, key, head), rounded up to tiles of 64 x 64.
+/// multiply-adds for each visible (query, key, head), rounded up to tiles of
+/// 128 rows x 64 keys.
 void run_forward(const AttentionCall& call, const ForwardTensors& tensors);
 
 }  // namespace libra::reference
