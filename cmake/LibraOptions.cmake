@@ -23,9 +23,8 @@ if(LIBRA_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
 endif()
 
 if(LIBRA_SANITIZE)
-  # GCC warns of uninitialised values that only the instrumentation makes look so.
-  add_compile_options(-fsanitize=${LIBRA_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all
-    -Wno-maybe-uninitialized)
+  add_compile_options(
+    -fsanitize=${LIBRA_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${LIBRA_SANITIZE})
 endif()
 
