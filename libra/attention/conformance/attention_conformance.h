@@ -17,82 +17,78 @@ namespace libra::conformance {
 template <typename SubjectType>
 class AttentionConformance : public ::testing::Test {
  protected:
-  SubjectType subject_;
+  SubjectType subject;
 };
 
 TYPED_TEST_SUITE_P(AttentionConformance);
 
 TYPED_TEST_P(AttentionConformance, RandomProblemsMatchDenseAttention) {
-  random_problems_match(this->subject_);
+  random_problems_match(this->subject);
 }
 
 TYPED_TEST_P(AttentionConformance, EveryTinyShapeMatchesUnderEveryMask) {
-  every_tiny_shape_matches(this->subject_);
+  every_tiny_shape_matches(this->subject);
 }
 
 TYPED_TEST_P(AttentionConformance, EveryHeadCountAndDimMatches) {
-  every_head_count_and_dim_matches(this->subject_);
+  every_head_count_and_dim_matches(this->subject);
 }
 
-TYPED_TEST_P(AttentionConformance, HugeScoresStayFinite) {
-  huge_scores_stay_finite(this->subject_);
-}
+TYPED_TEST_P(AttentionConformance, HugeScoresStayFinite) { huge_scores_stay_finite(this->subject); }
 
 TYPED_TEST_P(AttentionConformance, FarApartScoresStayExact) {
-  far_apart_scores_stay_exact(this->subject_);
+  far_apart_scores_stay_exact(this->subject);
 }
 
-TYPED_TEST_P(AttentionConformance, CustomScaleMatches) { custom_scale_matches(this->subject_); }
+TYPED_TEST_P(AttentionConformance, CustomScaleMatches) { custom_scale_matches(this->subject); }
 
 TYPED_TEST_P(AttentionConformance, SharedKeysSumTheirGradients) {
-  shared_keys_sum_their_gradients(this->subject_);
+  shared_keys_sum_their_gradients(this->subject);
 }
 
 TYPED_TEST_P(AttentionConformance, RowsWithoutKeysAreZero) {
-  rows_without_keys_are_zero(this->subject_);
+  rows_without_keys_are_zero(this->subject);
 }
 
 TYPED_TEST_P(AttentionConformance, RowsThatNoEntryNamesAreUntouched) {
-  rows_that_no_entry_names_are_untouched(this->subject_);
+  rows_that_no_entry_names_are_untouched(this->subject);
 }
 
-TYPED_TEST_P(AttentionConformance, GradientsAreAdded) { gradients_are_added(this->subject_); }
+TYPED_TEST_P(AttentionConformance, GradientsAreAdded) { gradients_are_added(this->subject); }
 
 TYPED_TEST_P(AttentionConformance, BackwardIsAdditiveOverKeyRanges) {
-  backward_is_additive_over_key_ranges(this->subject_);
+  backward_is_additive_over_key_ranges(this->subject);
 }
 
 TYPED_TEST_P(AttentionConformance, SameCallGivesSameBits) {
-  same_call_gives_same_bits(this->subject_);
+  same_call_gives_same_bits(this->subject);
 }
 
 TYPED_TEST_P(AttentionConformance, HeadShiftMovesEveryEntry) {
-  head_shift_moves_every_entry(this->subject_);
+  head_shift_moves_every_entry(this->subject);
 }
 
-TYPED_TEST_P(AttentionConformance, FailurePoisons) { failure_poisons(this->subject_); }
+TYPED_TEST_P(AttentionConformance, FailurePoisons) { failure_poisons(this->subject); }
 
-TYPED_TEST_P(AttentionConformance, ArgumentsAreCopied) { arguments_are_copied(this->subject_); }
+TYPED_TEST_P(AttentionConformance, ArgumentsAreCopied) { arguments_are_copied(this->subject); }
 
 TYPED_TEST_P(AttentionConformance, SeventyThousandEntriesOfOneToken) {
-  seventy_thousand_entries_of_one_token(this->subject_);
+  seventy_thousand_entries_of_one_token(this->subject);
 }
 
-TYPED_TEST_P(AttentionConformance, OffsetsBeyond32Bits) { offsets_beyond_32_bits(this->subject_); }
+TYPED_TEST_P(AttentionConformance, OffsetsBeyond32Bits) { offsets_beyond_32_bits(this->subject); }
 
 TYPED_TEST_P(AttentionConformance, WrongArgumentsThrowAtOnce) {
-  wrong_arguments_throw_at_once(this->subject_);
+  wrong_arguments_throw_at_once(this->subject);
 }
 
-TYPED_TEST_P(AttentionConformance, CopyMovesStridedRows) {
-  copy_moves_strided_rows(this->subject_);
-}
+TYPED_TEST_P(AttentionConformance, CopyMovesStridedRows) { copy_moves_strided_rows(this->subject); }
 
-TYPED_TEST_P(AttentionConformance, FillSetsTheViewOnly) { fill_sets_the_view_only(this->subject_); }
+TYPED_TEST_P(AttentionConformance, FillSetsTheViewOnly) { fill_sets_the_view_only(this->subject); }
 
-TYPED_TEST_P(AttentionConformance, AddAdds) { add_adds(this->subject_); }
+TYPED_TEST_P(AttentionConformance, AddAdds) { add_adds(this->subject); }
 
-TYPED_TEST_P(AttentionConformance, ConvertRounds) { convert_rounds(this->subject_); }
+TYPED_TEST_P(AttentionConformance, ConvertRounds) { convert_rounds(this->subject); }
 
 REGISTER_TYPED_TEST_SUITE_P(AttentionConformance, RandomProblemsMatchDenseAttention,
                             EveryTinyShapeMatchesUnderEveryMask, EveryHeadCountAndDimMatches,

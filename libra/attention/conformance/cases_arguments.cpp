@@ -25,7 +25,7 @@ DType another(DType dtype) { return dtype == DType::kFp32 ? DType::kFp64 : DType
 
 // Entry 0 is [0, 10) x [0, 12) with all of 4 and 2 heads.
 const std::vector<Wrong>& wrong_forwards() {
-  static const std::vector<Wrong> kList = {
+  static const std::vector<Wrong> list = {
       {"KV heads do not divide query heads",
        [](Arguments& a) {
          a.call.q_heads = 3;
@@ -65,11 +65,11 @@ const std::vector<Wrong>& wrong_forwards() {
       {"lse with too few heads", [](Arguments& a) { --a.tensors.lse.heads; }},
       {"v without memory", [](Arguments& a) { a.tensors.v.data = nullptr; }},
   };
-  return kList;
+  return list;
 }
 
 const std::vector<Wrong>& wrong_backwards() {
-  static const std::vector<Wrong> kList = {
+  static const std::vector<Wrong> list = {
       {"dO of another dtype",
        [](Arguments& a) { a.tensors.d_o.dtype = another(a.tensors.d_o.dtype); }},
       {"dO of another dim", [](Arguments& a) { --a.tensors.d_o.dim; }},
@@ -79,7 +79,7 @@ const std::vector<Wrong>& wrong_backwards() {
       {"dv with too few heads", [](Arguments& a) { --a.tensors.dv.heads; }},
       {"dq without memory", [](Arguments& a) { a.tensors.dq.data = nullptr; }},
   };
-  return kList;
+  return list;
 }
 
 void expect_refused(Session& session, const Wrong& wrong, bool backward_only) {

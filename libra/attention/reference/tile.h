@@ -18,8 +18,8 @@ inline constexpr std::int64_t kLineBytes = 64;
 /// `columns` rounded up to whole 64-byte lines.
 template <typename Acc>
 constexpr std::int64_t padded(std::int64_t columns) {
-  constexpr std::int64_t per_line = kLineBytes / static_cast<std::int64_t>(sizeof(Acc));
-  return (columns + per_line - 1) / per_line * per_line;
+  constexpr std::int64_t kPerLine = kLineBytes / static_cast<std::int64_t>(sizeof(Acc));
+  return (columns + kPerLine - 1) / kPerLine * kPerLine;
 }
 
 template <typename Acc>

@@ -17,7 +17,7 @@ namespace libra::reference {
 
 template <typename Acc, int Bytes>
 struct VectorOf {
-  typedef Acc Values [[gnu::vector_size(Bytes)]];
+  using Values [[gnu::vector_size(Bytes)]] = Acc;
 };
 
 /// Bit patterns as wide as Acc, and the constants of exp.
@@ -91,7 +91,8 @@ struct Vectors {
     bits += exponent << Constants::kMantissaBits;
     std::memcpy(&x, &bits, Bytes);
     x = input < V{} + Constants::kLowest ? V{} : x;
-    x = input == input ? x : input;  // NaN has no exponent to add to
+    const B ordered = (input <= V{}) | (input > V{});  // false for NaN, which has no exponent
+    x = ordered ? x : input;
   }
 
  private:

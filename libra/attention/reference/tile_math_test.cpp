@@ -46,31 +46,40 @@ TYPED_TEST(TileMathTest, ExpOfSpecialValues) {
   EXPECT_GT(this->exp(1e30), std::numeric_limits<TypeParam>::max() / 16) << "huge, not wrapped";
 }
 
+// Small integers, so that every sum of products is exact.
+template <typename Acc>
+Tile<Acc> random_integers(std::int64_t rows, std::int64_t columns, Rng& rng) {
+  Tile<Acc> tile(rows, columns);
+  for (std::int64_t i = 0; i < rows; ++i) {
+    for (std::int64_t j = 0; j < columns; ++j) {
+      tile.row(i)[j] = static_cast<Acc>(static_cast<int>(rng.below(17)) - 8);
+    }
+  }
+  return tile;
+}
+
+// c += transposed(a) * b, one sum after the other.
+template <typename Acc>
+void expect_product(std::int64_t m, std::int64_t k, std::int64_t n, Rng& rng) {
+  const Tile<Acc> a = random_integers<Acc>(k, m, rng);
+  const Tile<Acc> b = random_integers<Acc>(k, n, rng);
+  const Tile<Acc> before = random_integers<Acc>(m, n, rng);
+  Tile<Acc> c = before;
+  tile_math<Acc>().multiply_add({a.row(0), 1, a.stride(), &b, &c, m, k, n});
+  for (std::int64_t i = 0; i < m; ++i) {
+    for (std::int64_t j = 0; j < n; ++j) {
+      Acc expected = before.row(i)[j];
+      for (std::int64_t x = 0; x < k; ++x) expected += a.row(x)[i] * b.row(x)[j];
+      ASSERT_EQ(c.row(i)[j], expected) << m << 'x' << k << 'x' << n;
+    }
+  }
+}
+
 TYPED_TEST(TileMathTest, ProductsOfEverySizeMatchTheDefinition) {
   Rng rng(1);
   for (std::int64_t m = 0; m <= 19; ++m) {
     for (const std::int64_t n : {1, 8, 15, 16, 17, 33, 64}) {
-      const std::int64_t k = 1 + static_cast<std::int64_t>(rng.below(9));
-      Tile<TypeParam> a(k, m);  // transposed
-      Tile<TypeParam> b(k, n);
-      Tile<TypeParam> c(m, n);
-      // Small integers: every sum is exact.
-      const auto small = [&rng] {
-        return static_cast<TypeParam>(static_cast<int>(rng.below(17)) - 8);
-      };
-      for (std::int64_t i = 0; i < k; ++i) {
-        for (std::int64_t j = 0; j < m; ++j) a.row(i)[j] = small();
-        for (std::int64_t j = 0; j < n; ++j) b.row(i)[j] = small();
-      }
-      for (std::int64_t i = 0; i < m; ++i) c.row(i)[0] = TypeParam{3};
-      tile_math<TypeParam>().multiply_add({a.row(0), 1, a.stride(), &b, &c, m, k, n});
-      for (std::int64_t i = 0; i < m; ++i) {
-        for (std::int64_t j = 0; j < n; ++j) {
-          TypeParam expected = j == 0 ? TypeParam{3} : TypeParam{0};
-          for (std::int64_t x = 0; x < k; ++x) expected += a.row(x)[i] * b.row(x)[j];
-          ASSERT_EQ(c.row(i)[j], expected) << m << 'x' << k << 'x' << n;
-        }
-      }
+      expect_product<TypeParam>(m, 1 + static_cast<std::int64_t>(rng.below(9)), n, rng);
     }
   }
 }
