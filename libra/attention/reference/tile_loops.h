@@ -86,13 +86,14 @@ struct Vectors {
     }
     B exponent;
     std::memcpy(&exponent, &shifted, Bytes);
+    const V one = V{} + Acc{1};
     B bits;
-    std::memcpy(&bits, &series, Bytes);
+    std::memcpy(&bits, &one, Bytes);
     bits += exponent << Constants::kMantissaBits;
-    std::memcpy(&x, &bits, Bytes);
-    x = input < V{} + Constants::kLowest ? V{} : x;
-    const B ordered = (input <= V{}) | (input > V{});  // false for NaN, which has no exponent
-    x = ordered ? x : input;
+    V power;
+    std::memcpy(&power, &bits, Bytes);
+    // A product, and not a sum of exponents: it keeps a NaN of the series a NaN.
+    x = input < V{} + Constants::kLowest ? V{} : series * power;
   }
 
  private:
