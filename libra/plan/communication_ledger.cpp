@@ -5,11 +5,13 @@
 #include "libra/base/index.h"
 
 namespace libra {
+
 CommunicationLedger::CommunicationLedger(const PlanOptions& options, const HomeLayout& layout,
                                          const Tiling& tiling)
     : layout_(layout),
       tiling_(tiling),
       groups_(options, layout),
+      needs_(groups_, layout, tiling),
       qo_bytes_(element_bytes(options.storage) * groups_.split().shard_heads *
                 (options.shape.head_dim + options.shape.value_dim)),
       kv_bytes_(element_bytes(options.storage) * groups_.split().kv_shard_heads *
@@ -21,48 +23,40 @@ CommunicationLedger::CommunicationLedger(const PlanOptions& options, const HomeL
 }
 
 const std::vector<std::int64_t>& CommunicationLedger::incremental(std::int32_t tile) {
-  const Block& block = tiling_.block_of(tile);
   const std::int32_t shard = tiling_.shard_of(tile);
+  const std::int64_t qo_bytes = tiling_.block_of(tile).tokens * qo_bytes_;
   std::int64_t keys = 0;
-  for (const Piece& piece : tiling_.pieces_of(block)) keys += groups_.needed(piece);
-  std::fill(incremental_.begin(), incremental_.end(), block.tokens * qo_bytes_ + keys * kv_bytes_);
   std::int64_t only_at_home = 0;
-  for (const Piece& piece : tiling_.pieces_of(block)) {
-    if (only_here(piece)) {
-      only_at_home += piece.queries.size();
-    } else {
-      credit_resident(piece.sample, groups_.needed(piece), shard);
-      credit_fetched(piece.sample, groups_.needed(piece), shard);
-    }
+  for (const KeyNeed& need : needs_of(tile)) {
+    keys += need.tokens;
+    if (only_here(need)) only_at_home += need.tokens;
   }
-  incremental_[at(tiling_.home_of(tile))] -= block.tokens * qo_bytes_ + only_at_home * kv_bytes_;
+  std::fill(incremental_.begin(), incremental_.end(), qo_bytes + keys * kv_bytes_);
+  incremental_[at(tiling_.home_of(tile))] -= qo_bytes + only_at_home * kv_bytes_;
+  for (const KeyNeed& need : needs_of(tile)) {
+    if (only_here(need)) continue;
+    credit_resident(need, shard);
+    credit_fetched(need, shard);
+  }
   return incremental_;
 }
 
-// A sample that lies in this one block, whose keys no other tile uses: its home holds it all,
-// nobody fetches it twice.
-bool CommunicationLedger::only_here(const Piece& piece) const {
-  return !shards_share_kv_ && piece.queries.size() == layout_.samples[at(piece.sample)].tokens;
-}
-
-void CommunicationLedger::credit_resident(std::int32_t sample, std::int64_t needed,
-                                          std::int32_t shard) {
-  for (const Fragment& fragment : layout_.fragments_of(sample)) {
-    if (fragment.tokens.begin >= needed) break;
+void CommunicationLedger::credit_resident(const KeyNeed& need, std::int32_t shard) {
+  for (const Fragment& fragment : layout_.fragments_of(need.sample)) {
+    if (fragment.tokens.begin >= need.tokens) break;
     const std::int32_t worker = fragment.part * layout_.tp + groups_.head_part(shard);
-    incremental_[at(worker)] -= intersect(fragment.tokens, {0, needed}).size() * kv_bytes_;
+    incremental_[at(worker)] -= intersect(fragment.tokens, {0, need.tokens}).size() * kv_bytes_;
   }
 }
 
 // What a worker fetches may overlap what it holds, which is credited already.
-void CommunicationLedger::credit_fetched(std::int32_t sample, std::int64_t needed,
-                                         std::int32_t shard) {
-  const std::int32_t group = groups_.index(sample, shard);
+void CommunicationLedger::credit_fetched(const KeyNeed& need, std::int32_t shard) {
+  const std::int32_t group = groups_.index(need.sample, shard);
   for (std::int32_t i = first_fetched_[at(group)]; i >= 0; i = fetched_[at(i)].next) {
     const Fetched& entry = fetched_[at(i)];
-    const std::int64_t tokens = std::min(entry.tokens, needed);
+    const std::int64_t tokens = std::min(entry.tokens, need.tokens);
     incremental_[at(entry.worker)] -=
-        (tokens - resident(sample, tokens, shard, entry.worker)) * kv_bytes_;
+        (tokens - resident(need.sample, tokens, shard, entry.worker)) * kv_bytes_;
   }
 }
 
@@ -82,16 +76,15 @@ std::int64_t CommunicationLedger::resident(std::int32_t sample, std::int64_t nee
 
 void CommunicationLedger::commit(std::int32_t tile, std::int32_t worker) {
   const std::int32_t shard = tiling_.shard_of(tile);
-  for (const Piece& piece : tiling_.pieces_of(tiling_.block_of(tile))) {
-    const std::int64_t needed = groups_.needed(piece);
-    if (only_here(piece) || groups_.local(piece.sample, needed, shard, worker)) continue;
-    std::int32_t& first = first_fetched_[at(groups_.index(piece.sample, shard))];
+  for (const KeyNeed& need : needs_of(tile)) {
+    if (only_here(need) || groups_.local(need.sample, need.tokens, shard, worker)) continue;
+    std::int32_t& first = first_fetched_[at(groups_.index(need.sample, shard))];
     std::int32_t i = first;
     while (i >= 0 && fetched_[at(i)].worker != worker) i = fetched_[at(i)].next;
     if (i >= 0) {
-      fetched_[at(i)].tokens = std::max(fetched_[at(i)].tokens, needed);
+      fetched_[at(i)].tokens = std::max(fetched_[at(i)].tokens, need.tokens);
     } else {
-      fetched_.push_back({worker, first, needed});
+      fetched_.push_back({worker, first, need.tokens});
       first = static_cast<std::int32_t>(fetched_.size()) - 1;
     }
   }

@@ -6,14 +6,13 @@
 //
 //   CommunicationLedger ledger(options, layout, tiling);
 //   const std::vector<std::int64_t>& bytes = ledger.incremental(tile);  // by worker
-//   ledger.commit(tile, w);                                             // w now fetches what the
-//   tile needs
+//   ledger.commit(tile, w);  // w now fetches what the tile needs
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "libra/plan/kv_groups.h"
+#include "libra/plan/key_needs.h"
 
 namespace libra {
 
@@ -35,15 +34,19 @@ class CommunicationLedger {
     std::int64_t tokens = 0;
   };
 
-  void credit_resident(std::int32_t sample, std::int64_t needed, std::int32_t shard);
-  void credit_fetched(std::int32_t sample, std::int64_t needed, std::int32_t shard);
+  std::span<const KeyNeed> needs_of(std::int32_t tile) const {
+    return needs_.of(tile / tiling_.head_shards);
+  }
+  void credit_resident(const KeyNeed& need, std::int32_t shard);
+  void credit_fetched(const KeyNeed& need, std::int32_t shard);
   std::int64_t resident(std::int32_t sample, std::int64_t needed, std::int32_t shard,
                         std::int32_t worker) const;
-  bool only_here(const Piece& piece) const;
+  bool only_here(const KeyNeed& need) const { return need.only_here && !shards_share_kv_; }
 
   const HomeLayout& layout_;
   const Tiling& tiling_;
   KvGroups groups_;
+  KeyNeeds needs_;
   std::int64_t qo_bytes_;  // per query token of a tile
   std::int64_t kv_bytes_;  // per key token of a KV group
   bool shards_share_kv_;

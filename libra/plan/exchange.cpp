@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "libra/base/index.h"
+#include "libra/plan/key_needs.h"
 #include "libra/plan/kv_groups.h"
 
 namespace libra {
@@ -31,7 +32,11 @@ class ExchangePlanner {
  public:
   ExchangePlanner(const PlanOptions& options, const HomeLayout& layout, const Tiling& tiling,
                   const Placement& placement)
-      : layout_(layout), tiling_(tiling), placement_(placement), groups_(options, layout) {
+      : layout_(layout),
+        tiling_(tiling),
+        placement_(placement),
+        groups_(options, layout),
+        needs_(groups_, layout, tiling) {
     plan_.tile_arena_row.assign(at(tiling.tiles()), -1);
     plan_.q_arena_rows.assign(at(layout.workers()), 0);
     plan_.kv_arena_rows.assign(at(layout.workers()), 0);
@@ -89,10 +94,9 @@ class ExchangePlanner {
     for (const std::int32_t tile : tiles_by_destination()) {
       const std::int32_t worker = placement_.destination[at(tile)];
       const std::int32_t shard = tiling_.shard_of(tile);
-      for (const Piece& piece : tiling_.pieces_of(tiling_.block_of(tile))) {
-        const std::int64_t needed = groups_.needed(piece);
-        if (groups_.local(piece.sample, needed, shard, worker)) continue;
-        add_need({worker, groups_.kv_shard(shard), piece.sample, needed, 0});
+      for (const KeyNeed& need : needs_.of(tile / tiling_.head_shards)) {
+        if (groups_.local(need.sample, need.tokens, shard, worker)) continue;
+        add_need({worker, groups_.kv_shard(shard), need.sample, need.tokens, 0});
       }
     }
     if (!std::is_sorted(plan_.fetches.begin(), plan_.fetches.end(), before)) keep_longest();
@@ -140,6 +144,7 @@ class ExchangePlanner {
   const Tiling& tiling_;
   const Placement& placement_;
   KvGroups groups_;
+  KeyNeeds needs_;
   ExchangePlan plan_;
 };
 

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "libra/base/error.h"
 #include "libra/base/index.h"
+#include "libra/plan/pool_limits.h"
 
 namespace libra {
 namespace {
@@ -65,24 +65,6 @@ TokenPart make_part(const PlanOptions& options, const PackedSequence& sequence,
       break;
   }
   return part;
-}
-
-void check_sequence(const PackedSequence& sequence, std::int64_t replica) {
-  constexpr std::int64_t kMaxTokens = std::int64_t{1} << 40;
-  if (sequence.tokens < 0 || sequence.tokens > kMaxTokens) {
-    throw ConfigError(fmt::format("sequence {} has {} tokens: it may have 0 to {}", replica,
-                                  sequence.tokens, kMaxTokens));
-  }
-  std::int64_t left = sequence.tokens;
-  for (const std::int64_t tokens : sequence.sample_tokens) {
-    if (tokens < 0)
-      throw ConfigError(fmt::format("sequence {} has a sample of {} tokens", replica, tokens));
-    if (tokens > left) {
-      throw ConfigError(fmt::format("the samples of sequence {} are longer than its {} tokens",
-                                    replica, sequence.tokens));
-    }
-    left -= tokens;
-  }
 }
 
 void check_explicit_sequence(const std::vector<std::vector<TokenRange>>& parts, std::int64_t tokens,
@@ -172,9 +154,7 @@ void append_samples(HomeLayout& layout, const PackedSequence& sequence, std::int
 }  // namespace
 
 HomeLayout make_home_layout(const PlanOptions& options, std::span<const PackedSequence> sequences) {
-  for (std::size_t replica = 0; replica < sequences.size(); ++replica) {
-    check_sequence(sequences[replica], static_cast<std::int64_t>(replica));
-  }
+  check_sequences(options, sequences);
   check_explicit_runs(options, sequences);
   HomeLayout layout;
   layout.tp = options.tp;

@@ -71,8 +71,8 @@ struct HomeLayout {
   friend bool operator==(const HomeLayout&, const HomeLayout&) = default;
 };
 
-/// Requires options that check_options accepts. Throws ConfigError for a sequence whose samples are
-/// negative or longer than it together, and for explicit runs that do not cover every token of
+/// Requires options that check_options accepts. Throws ConfigError for sequences that
+/// check_sequences (pool_limits.h) refuses, and for explicit runs that do not cover every token of
 /// their sequence exactly once.
 HomeLayout make_home_layout(const PlanOptions& options, std::span<const PackedSequence> sequences);
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "libra/base/error.h"
 #include "libra/base/index.h"
@@ -39,7 +38,7 @@ struct Sizes {
   std::int64_t accumulated;
   std::int64_t q_rows;
   std::int64_t kv_rows;
-  std::int64_t lent_rows;  ///< rows of own keys that others fetch, once per fetch
+  std::int64_t lent_rows;  // rows of own keys that others fetch, once per fetch
   std::int64_t own_rows;
   std::int32_t tp;
 
@@ -136,17 +135,18 @@ std::int64_t max_memory_bytes(const PoolPlan& plan) {
   return bytes;
 }
 
+// Chunks and backward mode decide about memory only: placement and exchange stay as they are.
 PoolPlan make_plan_within(const PlanOptions& options, const std::vector<PackedSequence>& sequences,
                           std::int64_t cap_bytes, const PieceCost& cost) {
+  PoolPlan plan = make_plan(options, sequences, cost);
+  const std::int64_t as_given = max_memory_bytes(plan);
   const std::int32_t shard_heads = options.shape.q_heads / options.head_shards;
-  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  std::int64_t least = as_given;
   for (const BackwardMode mode : {options.backward, BackwardMode::kRefetch}) {
+    plan.options.backward = mode;
     for (std::int32_t chunks = options.chunks; chunks <= shard_heads; ++chunks) {
       if (largest_legal_chunks(options.shape, options.head_shards, chunks) != chunks) continue;
-      PlanOptions candidate = options;
-      candidate.backward = mode;
-      candidate.chunks = chunks;
-      PoolPlan plan = make_plan(candidate, sequences, cost);
+      plan.options.chunks = chunks;
       const std::int64_t bytes = max_memory_bytes(plan);
       if (bytes <= cap_bytes) return plan;
       least = std::min(least, bytes);
@@ -155,8 +155,7 @@ PoolPlan make_plan_within(const PlanOptions& options, const std::vector<PackedSe
   throw ConfigError(
       fmt::format("the plan needs {} beyond the inputs on its fullest worker, the cap is {}: "
                   "the least that any chunk count and backward mode needs is {}",
-                  format_bytes(max_memory_bytes(make_plan(options, sequences, cost))),
-                  format_bytes(cap_bytes), format_bytes(least)));
+                  format_bytes(as_given), format_bytes(cap_bytes), format_bytes(least)));
 }
 
 }  // namespace libra

@@ -2,10 +2,11 @@
 // everything lies.
 //
 //   arena    the transport's; what peers write to or read from. Two slots per tensor: chunk i
-//   computes while chunk
-//            i + 1 arrives. Forward and backward use the same bytes, one after the other.
+//            computes while chunk i + 1 arrives. Forward and backward use the same bytes, one after
+//            the other.
 //   saved    the caller's; lives from forward to backward. Empty with refetch, or if nothing was
-//   fetched. scratch  the caller's; lives during backward only.
+//            fetched.
+//   scratch  the caller's; lives during backward only.
 //
 // Offsets are a function of the plan alone, so that a peer knows where to write without asking.
 #pragma once
@@ -38,8 +39,8 @@ struct ArenaLayout {
   Region q, k, v, o, lse;  ///< forward, and backward with refetch
   Region d_o, dq;          ///< backward; dq in storage dtype
   Region dk, dv;           ///< accumulation dtype, of fetched keys, on their way home
-  Region dk_home,
-      dv_home;  ///< accumulation dtype, at home, of keys that others fetched: in kv_moves order
+  /// Accumulation dtype, at home, of keys that others fetched: in kv_moves order.
+  Region dk_home, dv_home;
   std::int64_t bytes = 0;
 };
 

@@ -14,9 +14,10 @@
 namespace libra {
 namespace {
 
-// (1 + tau) * mean in parts, so that the product stays within 64 bits.
+// (1 + tau) * mean in parts, so that the product stays within 64 bits: below the total it does.
 std::int64_t load_cap(std::int64_t total, std::int32_t tau_ppm, std::int32_t workers) {
   constexpr std::int64_t kMillion = 1'000'000;
+  if (tau_ppm >= (workers - 1) * kMillion) return total;
   const std::int64_t mean = total / workers;
   return mean + mean / kMillion * tau_ppm + mean % kMillion * tau_ppm / kMillion;
 }

@@ -23,7 +23,7 @@ namespace libra {
 struct Placement {
   std::vector<std::int32_t> destination;  ///< by tile
   std::vector<std::int64_t> load;         ///< by worker, in the tiles' cost unit
-  std::int64_t cap = 0;  ///< C = (1 + tau) * mean load, rounded down; a soft target
+  std::int64_t cap = 0;  ///< C = (1 + tau) * mean load, rounded down, at most the total; soft
 
   /// Heaviest load over mean load; 1 if there is no work.
   double max_over_mean() const;

@@ -91,15 +91,45 @@ Json memory_to_json(const PoolPlan& plan) {
   return json;
 }
 
+[[noreturn]] void throw_wrong_field(const char* name) {
+  throw PlanError(
+      fmt::format("the plan's field '{}' is missing or is not what it should be", name));
+}
+
 // json.at(name) as T, with the field's name in the error.
 template <typename T>
 T field(const Json& json, const char* name) {
   try {
     return json.at(name).get<T>();
   } catch (const Json::exception&) {
-    throw PlanError(
-        fmt::format("the plan's field '{}' is missing or is not what it should be", name));
+    throw_wrong_field(name);
   }
+}
+
+// The library would round 1.5 and wrap what is out of range.
+template <typename Int>
+Int integer(const Json& json, const char* name) {
+  if (!json.is_number_integer()) throw_wrong_field(name);
+  const auto value = json.get<std::int64_t>();
+  const bool wrapped = json.is_number_unsigned() && value < 0;
+  if (wrapped || static_cast<std::int64_t>(static_cast<Int>(value)) != value)
+    throw_wrong_field(name);
+  return static_cast<Int>(value);
+}
+
+template <typename Int>
+std::vector<Int> integers(const Json& json, const char* name) {
+  std::vector<Int> values;
+  for (const Json& value : field<std::vector<Json>>(json, name))
+    values.push_back(integer<Int>(value, name));
+  return values;
+}
+
+constexpr const char* kRuns = "explicit_runs";
+
+TokenRange run_from_json(const Json& run) {
+  if (!run.is_array() || run.size() != 2) throw_wrong_field(kRuns);
+  return {integer<std::int64_t>(run[0], kRuns), integer<std::int64_t>(run[1], kRuns)};
 }
 
 PlanOptions options_from_json(const Json& json) {
@@ -108,17 +138,18 @@ PlanOptions options_from_json(const Json& json) {
     using Field = std::decay_t<decltype(value)>;
     if constexpr (std::is_enum_v<Field>) {
       parse_into(value, field<std::string>(json, name));
+    } else if constexpr (std::is_same_v<Field, bool>) {
+      value = field<bool>(json, name);
     } else {
-      value = field<Field>(json, name);
+      value = integer<Field>(field<Json>(json, name), name);
     }
   });
-  if (!json.contains("explicit_runs")) return options;
-  using Pairs = std::vector<std::vector<std::vector<std::pair<std::int64_t, std::int64_t>>>>;
-  for (const auto& parts : field<Pairs>(json, "explicit_runs")) {
+  if (!json.contains(kRuns)) return options;
+  for (const auto& parts : field<std::vector<std::vector<std::vector<Json>>>>(json, kRuns)) {
     auto& of_sequence = options.explicit_runs.emplace_back();
     for (const auto& runs : parts) {
       auto& of_part = of_sequence.emplace_back();
-      for (const auto& [begin, end] : runs) of_part.push_back({begin, end});
+      for (const Json& run : runs) of_part.push_back(run_from_json(run));
     }
   }
   return options;
@@ -135,8 +166,8 @@ Json parse_json(std::string_view text) {
 std::vector<PackedSequence> sequences_from_json(const Json& json) {
   std::vector<PackedSequence> sequences;
   for (const Json& item : field<std::vector<Json>>(json, "sequences")) {
-    sequences.push_back({field<std::int64_t>(item, "tokens"),
-                         field<std::vector<std::int64_t>>(item, "sample_tokens")});
+    sequences.push_back({integer<std::int64_t>(field<Json>(item, "tokens"), "tokens"),
+                         integers<std::int64_t>(item, "sample_tokens")});
   }
   return sequences;
 }
@@ -173,10 +204,9 @@ PoolPlan plan_from_json(std::string_view text) {
   if (!json.is_object() || !json.contains("format") || json["format"] != "libra-plan-1") {
     throw PlanError("this JSON is not a plan: its 'format' is not libra-plan-1");
   }
-  PoolPlan plan =
-      rebuild_plan(options_from_json(field<Json>(json, "options")), sequences_from_json(json),
-                   field<std::vector<std::int64_t>>(json, "block_costs"),
-                   field<std::vector<std::int32_t>>(json, "destination"));
+  PoolPlan plan = rebuild_plan(
+      options_from_json(field<Json>(json, "options")), sequences_from_json(json),
+      integers<std::int64_t>(json, "block_costs"), integers<std::int32_t>(json, "destination"));
   if (field<std::string>(json, "fingerprint") != fmt::format("{:016x}", plan_fingerprint(plan))) {
     throw PlanError("the plan's fingerprint does not match: it is damaged, or of another version");
   }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <utility>
@@ -48,6 +49,9 @@ Enum parse(const Names<Enum, N>& names, std::string_view kind, std::string_view 
   throw ConfigError(fmt::format("'{}' is not a {}: use one of {}", text, kind, known));
 }
 
+constexpr std::int64_t kMaxWorkers = 65'536;
+constexpr std::int32_t kMaxChunks = 256;
+
 // "divides g or is a multiple of it": the condition for a run of query heads to use whole KV heads,
 // or parts of one.
 bool fits_group(std::int64_t heads, std::int64_t group) {
@@ -59,12 +63,18 @@ void check_shape(const AttentionShape& shape) {
   require_positive("the number of KV heads", shape.kv_heads);
   require_positive("the head dimension", shape.head_dim);
   require_positive("the value head dimension", shape.value_dim);
+  constexpr std::int64_t kMaxHeads = 65'536;
+  constexpr std::int64_t kMaxHeadDim = 65'536;
+  require_at_most("the number of query heads", shape.q_heads, kMaxHeads);
+  require_at_most("the head dimension", shape.head_dim, kMaxHeadDim);
+  require_at_most("the value head dimension", shape.value_dim, kMaxHeadDim);
   require_divides("the number of KV heads", shape.kv_heads, "the number of query heads",
                   shape.q_heads);
 }
 
 void check_parallelism(const PlanOptions& options) {
   require_positive("CP", options.cp);
+  require_at_most("CP", options.cp, kMaxWorkers);
   require_positive("TP", options.tp);
   require_divides("TP", options.tp, "CP (which counts TP ranks)", options.cp);
   require_divides("TP", options.tp, "the number of query heads", options.shape.q_heads);
@@ -100,11 +110,13 @@ void check_head_shards(const PlanOptions& options) {
 
 bool legal_chunks(const AttentionShape& shape, std::int32_t head_shards, std::int64_t chunks) {
   const std::int64_t shard_heads = shape.q_heads / head_shards;
-  return shard_heads % chunks == 0 && fits_group(shard_heads / chunks, shape.group());
+  return chunks <= kMaxChunks && shard_heads % chunks == 0 &&
+         fits_group(shard_heads / chunks, shape.group());
 }
 
 void check_chunks(const PlanOptions& options) {
   require_positive("the number of chunks M", options.chunks);
+  require_at_most("the number of chunks M", options.chunks, kMaxChunks);
   const std::int64_t shard_heads = options.shape.q_heads / options.head_shards;
   if (!legal_chunks(options.shape, options.head_shards, options.chunks)) {
     throw ConfigError(
@@ -119,18 +131,12 @@ void check_chunks(const PlanOptions& options) {
 }
 
 void check_limits(const PlanOptions& options, std::int32_t replicas) {
-  constexpr std::int64_t kMaxWorkers = 65'536;
-  constexpr std::int64_t kMaxChunks = 256;
   constexpr std::int32_t kMaxTauPpm = 100'000'000;
   require_positive("the pool size P", replicas);
   require_positive("the block size B", options.block_tokens);
   if (std::int64_t{replicas} * options.cp > kMaxWorkers) {
     throw ConfigError(fmt::format("P {} x CP {} is more than the {} workers a pool may have",
                                   replicas, options.cp, kMaxWorkers));
-  }
-  if (options.chunks > kMaxChunks) {
-    throw ConfigError(fmt::format("M {} is more than the {} chunks a shard may have",
-                                  options.chunks, kMaxChunks));
   }
   if (options.tau_ppm < 0 || options.tau_ppm > kMaxTauPpm) {
     throw ConfigError(fmt::format("tau {} is not between 0 and 100", options.tau_ppm / 1e6));
@@ -173,7 +179,7 @@ void check_options(const PlanOptions& options, std::int32_t replicas) {
 
 std::int32_t largest_legal_chunks(const AttentionShape& shape, std::int32_t head_shards,
                                   std::int32_t wanted) {
-  std::int32_t chunks = wanted;
+  std::int32_t chunks = std::min(wanted, kMaxChunks);
   while (chunks > 1 && !legal_chunks(shape, head_shards, chunks)) --chunks;
   return chunks;
 }

@@ -154,6 +154,7 @@ std::string_view grouping_name(Grouping grouping) {
 
 void check_window(std::int64_t gbs, std::int64_t dp, std::int64_t pool_size) {
   require_positive("GBS", gbs);
+  require_at_most("GBS", gbs, 1 << 24);
   require_positive("DP", dp);
   require_positive("the pool size P", pool_size);
   require_divides("DP", dp, "GBS", gbs);

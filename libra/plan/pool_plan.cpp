@@ -8,6 +8,7 @@
 #include "libra/base/fingerprint.h"
 #include "libra/base/version.h"
 #include "libra/plan/plan_fields.h"
+#include "libra/plan/pool_limits.h"
 
 namespace libra {
 namespace {
@@ -16,6 +17,18 @@ void add_options(Fingerprint& fingerprint, const PlanOptions& options) {
   visit_options(options, [&fingerprint](const char*, auto value) {
     fingerprint.add(static_cast<std::int64_t>(value));
   });
+}
+
+void add_runs(Fingerprint& fingerprint, const TokenRange& run) {
+  fingerprint.add(run.begin);
+  fingerprint.add(run.end);
+}
+
+// Every level with its size, so that a run which changes its part changes the fingerprint.
+template <typename Item>
+void add_runs(Fingerprint& fingerprint, const std::vector<Item>& items) {
+  fingerprint.add(static_cast<std::int64_t>(items.size()));
+  for (const Item& item : items) add_runs(fingerprint, item);
 }
 
 void add_moves(Fingerprint& fingerprint, const std::vector<RowMove>& moves) {
@@ -40,6 +53,19 @@ void require_enough_costs(const PlanOptions& options, const std::vector<PackedSe
   if (tokens / options.block_tokens > static_cast<std::int64_t>(costs)) {
     throw PlanError(
         fmt::format("{} costs for {} tokens in blocks of {}", costs, tokens, options.block_tokens));
+  }
+}
+
+void require_possible_costs(const std::vector<std::int64_t>& block_costs,
+                            std::int32_t head_shards) {
+  std::int64_t left = kMaxTotalCost / head_shards;
+  for (const std::int64_t cost : block_costs) {
+    if (cost < 0 || cost > left) {
+      throw PlanError(
+          fmt::format("a block of cost {}: costs must not be negative, nor {} or more together",
+                      cost, kMaxTotalCost));
+    }
+    left -= cost;
   }
 }
 
@@ -78,6 +104,7 @@ PoolPlan rebuild_plan(const PlanOptions& options, std::vector<PackedSequence> se
     throw PlanError(
         fmt::format("{} costs for {} blocks", block_costs.size(), plan.tiling.blocks.size()));
   }
+  require_possible_costs(block_costs, options.head_shards);
   for (std::size_t block = 0; block < block_costs.size(); ++block) {
     plan.tiling.blocks[block].cost = block_costs[block];
   }
@@ -90,16 +117,14 @@ std::uint64_t plan_fingerprint(const PoolPlan& plan) {
   Fingerprint fingerprint;
   fingerprint.add(std::string_view(kVersion));
   add_options(fingerprint, plan.options);
+  add_runs(fingerprint, plan.options.explicit_runs);
+  fingerprint.add(static_cast<std::int64_t>(plan.sequences.size()));
   for (const PackedSequence& sequence : plan.sequences) {
     fingerprint.add(sequence.tokens);
     fingerprint.add(sequence.sample_tokens);
   }
-  for (const TokenPart& part : plan.layout.parts) {
-    for (const TokenRange run : part.runs) {
-      fingerprint.add(run.begin);
-      fingerprint.add(run.end);
-    }
-  }
+  for (const TokenPart& part : plan.layout.parts) add_runs(fingerprint, part.runs);
+  for (const Block& block : plan.tiling.blocks) fingerprint.add(block.cost);
   fingerprint.add(plan.placement.destination);
   add_moves(fingerprint, plan.exchange.q_moves);
   add_moves(fingerprint, plan.exchange.kv_moves);

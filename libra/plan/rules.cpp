@@ -12,6 +12,11 @@ void require_positive(std::string_view name, std::int64_t value) {
   if (value < 1) throw ConfigError(fmt::format("{} is {}: it must be at least 1", name, value));
 }
 
+void require_at_most(std::string_view name, std::int64_t value, std::int64_t limit) {
+  if (value > limit)
+    throw ConfigError(fmt::format("{} is {}: it may be at most {}", name, value, limit));
+}
+
 void require_divides(std::string_view divisor_name, std::int64_t divisor,
                      std::string_view whole_name, std::int64_t whole) {
   if (whole % divisor == 0) return;

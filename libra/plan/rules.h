@@ -12,6 +12,9 @@ namespace libra {
 /// Throws ConfigError unless value >= 1.
 void require_positive(std::string_view name, std::int64_t value);
 
+/// Throws ConfigError if value > limit.
+void require_at_most(std::string_view name, std::int64_t value, std::int64_t limit);
+
 /// Throws ConfigError unless divisor divides whole; the message gives the divisors of whole next to
 /// `divisor`. Requires both to be positive.
 void require_divides(std::string_view divisor_name, std::int64_t divisor,

@@ -1,7 +1,6 @@
 #include "libra/plan/traffic.h"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 #include <utility>
 
@@ -35,20 +34,32 @@ class FlowCounter {
   /// `out` bytes per row along the moves, `back` against them.
   void add(const std::vector<RowMove>& moves, std::int64_t out, std::int64_t back) {
     for (const RowMove& move : moves) {
-      if (out > 0) bytes_[{move.from, move.to}] += move.rows * out;
-      if (back > 0) bytes_[{move.to, move.from}] += move.rows * back;
+      if (out > 0) add({move.from, move.to, move.rows * out});
+      if (back > 0) add({move.to, move.from, move.rows * back});
     }
   }
 
-  TrafficReport report(std::int32_t workers) const {
+  TrafficReport report(std::int32_t workers) {
+    std::sort(flows_.begin(), flows_.end(), [](const Flow& a, const Flow& b) {
+      return std::pair(a.from, a.to) < std::pair(b.from, b.to);
+    });
     TrafficReport report{workers, {}};
-    for (const auto& [pair, bytes] : bytes_)
-      report.flows.push_back({pair.first, pair.second, bytes});
+    for (const Flow& flow : flows_) join(report.flows, flow);
     return report;
   }
 
  private:
-  std::map<std::pair<std::int32_t, std::int32_t>, std::int64_t> bytes_;
+  void add(const Flow& flow) { join(flows_, flow); }
+
+  static void join(std::vector<Flow>& flows, const Flow& flow) {
+    if (!flows.empty() && flows.back().from == flow.from && flows.back().to == flow.to) {
+      flows.back().bytes += flow.bytes;
+    } else {
+      flows.push_back(flow);
+    }
+  }
+
+  std::vector<Flow> flows_;  // neighbours joined; a pair may still be there several times
 };
 
 std::int64_t largest(const std::vector<std::int64_t>& values) {
