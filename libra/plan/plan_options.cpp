@@ -131,9 +131,11 @@ void check_chunks(const PlanOptions& options) {
 }
 
 void check_limits(const PlanOptions& options, std::int32_t replicas) {
+  constexpr std::int64_t kMaxBlockTokens = std::int64_t{1} << 30;
   constexpr std::int32_t kMaxTauPpm = 100'000'000;
   require_positive("the pool size P", replicas);
   require_positive("the block size B", options.block_tokens);
+  require_at_most("the block size B", options.block_tokens, kMaxBlockTokens);
   if (std::int64_t{replicas} * options.cp > kMaxWorkers) {
     throw ConfigError(fmt::format("P {} x CP {} is more than the {} workers a pool may have",
                                   replicas, options.cp, kMaxWorkers));

@@ -78,6 +78,7 @@ INSTANTIATE_TEST_SUITE_P(
                    [](PlanOptions& o) { o.placer = PlacerKind::kUlysses; },
                    "nearest legal value 8"},
         BrokenRule{"NoBlock", [](PlanOptions& o) { o.block_tokens = 0; }, "block size B is 0"},
+        BrokenRule{"HugeBlock", [](PlanOptions& o) { o.block_tokens = INT64_MAX; }, "at most"},
         BrokenRule{"NegativeTau", [](PlanOptions& o) { o.tau_ppm = -1; }, "tau"},
         BrokenRule{"HugeTau", [](PlanOptions& o) { o.tau_ppm = 100'000'001; }, "tau"},
         BrokenRule{"TooManyWorkers", [](PlanOptions& o) { o.cp = 65'536; }, "65536 workers"}),
