@@ -79,7 +79,7 @@ PoolPlan tiny_plan(BackwardMode backward) {
 }
 
 TEST(MemoryPlan, OfATinyPoolByHand) {
-  const WorkerMemory memory = plan_memory(tiny_plan(BackwardMode::kKeep), 0);
+  const WorkerMemory memory = plan_memory(tiny_plan(BackwardMode::kKeep))[0];
   // A chunk has one query head. Rows of Q take 64 bytes, of O 128, of LSE 4; 10 rows each, rounded
   // up to 256. The KV shard has one head, so one KV chunk: K 20 x 64, V 20 x 128.
   const std::int64_t q = 768;
@@ -102,8 +102,8 @@ TEST(MemoryPlan, OfATinyPoolByHand) {
 }
 
 TEST(MemoryPlan, RefetchSavesNothingAndHoldsForwardAndBackwardTogether) {
-  const WorkerMemory keep = plan_memory(tiny_plan(BackwardMode::kKeep), 0);
-  const WorkerMemory refetch = plan_memory(tiny_plan(BackwardMode::kRefetch), 0);
+  const WorkerMemory keep = plan_memory(tiny_plan(BackwardMode::kKeep))[0];
+  const WorkerMemory refetch = plan_memory(tiny_plan(BackwardMode::kRefetch))[0];
   EXPECT_EQ(refetch.saved.bytes, 0);
   EXPECT_EQ(refetch.arena.d_o.offset, keep.saved.bytes);
   EXPECT_GT(refetch.arena.bytes, keep.arena.bytes);
@@ -112,7 +112,7 @@ TEST(MemoryPlan, RefetchSavesNothingAndHoldsForwardAndBackwardTogether) {
 TEST(MemoryPlan, WithoutExchangeOnlyTheGradientsOfOwnRowsNeedMemory) {
   PlanOptions options;
   const PoolPlan plan = make_plan(options, {{100, {100}}});
-  const WorkerMemory memory = plan_memory(plan, 0);
+  const WorkerMemory memory = plan_memory(plan)[0];
   EXPECT_EQ(memory.arena.bytes, 0);
   EXPECT_EQ(memory.saved.bytes, 0);
   EXPECT_EQ(memory.scratch.bytes, 100 * 4 * 128 * (32 + 8 + 8));
