@@ -78,7 +78,7 @@ void print_needed_pool_size(const std::string& corpus, const std::vector<Costs>&
   double ratio = 0;
   for (const Costs& costs : windows)
     ratio += heaviest_over_mean(costs) / static_cast<double>(windows.size());
-  for (const double wanted : {0.1, 0.05, 0.02, 0.01, 0.007}) {
+  for (const double wanted : {2.5, 1.0, 0.5, 0.1, 0.01, 0.001}) {
     std::int32_t pool_size = 1;
     while (pool_size < 64 && excess(windows, pool_size, Grouping::kVrsp).mean > wanted)
       pool_size *= 2;
