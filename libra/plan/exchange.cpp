@@ -45,6 +45,7 @@ class ExchangePlanner {
   ExchangePlan run() {
     plan_queries();
     collect_fetches();
+    reserve_moves();
     for (KvFetch& fetch : plan_.fetches) plan_fetch(fetch);
     return std::move(plan_);
   }
@@ -123,6 +124,15 @@ class ExchangePlanner {
                                 return fetch_key(a) == fetch_key(b);
                               }),
                   fetches.end());
+  }
+
+  // Zigzag homes cut every sample into many fragments: millions of moves, which growing lists would
+  // copy again and again.
+  void reserve_moves() {
+    std::size_t fragments = 0;
+    for (const KvFetch& fetch : plan_.fetches)
+      fragments += layout_.fragments_of(fetch.sample).size();
+    plan_.kv_moves.reserve(fragments);
   }
 
   void plan_fetch(KvFetch& fetch) {
