@@ -298,7 +298,6 @@ struct ChunkWork {
   std::int64_t pairs = 0;
   std::int64_t q_rows = 0;
   std::int64_t kv_rows = 0;
-  friend bool operator==(const ChunkWork&, const ChunkWork&) = default;
 };
 
 std::vector<std::vector<ChunkWork>> work_by_worker_and_chunk(const PoolPlan& plan) {
