@@ -121,40 +121,41 @@ TEST(MemoryPlan, WithoutExchangeOnlyTheGradientsOfOwnRowsNeedMemory) {
 class MemoryCap : public ::testing::Test {
  protected:
   MemoryCap() {
-    options_.shape = {16, 4, 32, 32};
-    options_.cp = 4;
-    options_.head_shards = 1;
-    options_.chunks = 1;
-    options_.block_tokens = 64;
-    options_.tau_ppm = 10'000;
+    base_options.shape = {16, 4, 32, 32};
+    base_options.cp = 4;
+    base_options.head_shards = 1;
+    base_options.chunks = 1;
+    base_options.block_tokens = 64;
+    base_options.tau_ppm = 10'000;
   }
 
   std::int64_t bytes(std::int32_t chunks, BackwardMode mode) const {
-    PlanOptions options = options_;
+    PlanOptions options = base_options;
     options.chunks = chunks;
     options.backward = mode;
-    return max_memory_bytes(make_plan(options, sequences_));
+    return max_memory_bytes(make_plan(options, base_sequences));
   }
 
-  PlanOptions options_;
-  std::vector<PackedSequence> sequences_ = {{2048, {2048}}, {2048, {1000, 40}}};
+  PlanOptions base_options;
+  std::vector<PackedSequence> base_sequences = {{2048, {2048}}, {2048, {1000, 40}}};
 };
 
 TEST_F(MemoryCap, ThatIsWideKeepsTheOptions) {
-  const PoolPlan plan = make_plan_within(options_, sequences_, bytes(1, BackwardMode::kKeep));
-  EXPECT_EQ(plan, make_plan(options_, sequences_));
+  const PoolPlan plan =
+      make_plan_within(base_options, base_sequences, bytes(1, BackwardMode::kKeep));
+  EXPECT_EQ(plan, make_plan(base_options, base_sequences));
 }
 
 TEST_F(MemoryCap, ThatIsTightTakesTheFewestChunksThatFit) {
   ASSERT_LT(bytes(2, BackwardMode::kKeep), bytes(1, BackwardMode::kKeep));
   ASSERT_LT(bytes(4, BackwardMode::kKeep), bytes(2, BackwardMode::kKeep));
   const std::int64_t cap = bytes(4, BackwardMode::kKeep);
-  const PoolPlan plan = make_plan_within(options_, sequences_, cap);
+  const PoolPlan plan = make_plan_within(base_options, base_sequences, cap);
   EXPECT_EQ(plan.options.backward, BackwardMode::kKeep);
   EXPECT_EQ(plan.options.chunks, 4);
-  PlanOptions expected = options_;
+  PlanOptions expected = base_options;
   expected.chunks = 4;
-  EXPECT_EQ(plan, make_plan(expected, sequences_));
+  EXPECT_EQ(plan, make_plan(expected, base_sequences));
   EXPECT_LE(max_memory_bytes(plan), cap);
 }
 
@@ -162,14 +163,14 @@ TEST_F(MemoryCap, ThatNoChunkCountKeepsIsMetByRefetching) {
   std::int64_t least = bytes(1, BackwardMode::kKeep);
   for (const std::int32_t chunks : {2, 4, 8, 16})
     least = std::min(least, bytes(chunks, BackwardMode::kKeep));
-  const PoolPlan plan = make_plan_within(options_, sequences_, least - 1);
+  const PoolPlan plan = make_plan_within(base_options, base_sequences, least - 1);
   EXPECT_EQ(plan.options.backward, BackwardMode::kRefetch);
   EXPECT_LT(max_memory_bytes(plan), least);
 }
 
 TEST_F(MemoryCap, ThatNothingKeepsIsAnErrorWithTheFigures) {
   try {
-    make_plan_within(options_, sequences_, 1000);
+    make_plan_within(base_options, base_sequences, 1000);
     FAIL() << "accepted";
   } catch (const ConfigError& error) {
     EXPECT_THAT(error.what(), HasSubstr("the cap is 1.00 kB"));
@@ -178,8 +179,8 @@ TEST_F(MemoryCap, ThatNothingKeepsIsAnErrorWithTheFigures) {
 }
 
 TEST_F(MemoryCap, OfIllegalOptionsIsAConfigError) {
-  options_.head_shards = 0;
-  EXPECT_THROW(make_plan_within(options_, sequences_, 1000), ConfigError);
+  base_options.head_shards = 0;
+  EXPECT_THROW(make_plan_within(base_options, base_sequences, 1000), ConfigError);
 }
 
 }  // namespace

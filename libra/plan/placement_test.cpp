@@ -18,8 +18,6 @@
 namespace libra {
 namespace {
 
-using ::testing::HasSubstr;
-
 // Token by token: which KV heads of which tokens lie at a worker, held or fetched.
 class NaivePool {
  public:

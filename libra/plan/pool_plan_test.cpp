@@ -37,7 +37,7 @@ TEST(PoolPlan, RebuildingFromWhatDoesNotBelongTogetherIsAnError) {
   const PoolPlan plan = make_plan(PlanOptions{}, {{10'000, {10'000}}});
   const auto costs = block_costs(plan);
   const auto& destination = plan.placement.destination;
-  const auto rebuild = [&](std::vector<std::int64_t> with_costs) {
+  const auto rebuild = [&](const std::vector<std::int64_t>& with_costs) {
     return rebuild_plan(plan.options, plan.sequences, with_costs, destination);
   };
   EXPECT_EQ(rebuild(costs), plan);

@@ -28,10 +28,10 @@ class TokenHomes {
 
  private:
   struct PlacedRun {
-    std::int32_t replica;
+    std::int32_t replica = 0;
     TokenRange tokens;
-    std::int32_t part;
-    std::int64_t row;
+    std::int32_t part = 0;
+    std::int64_t row = 0;
   };
   std::vector<PlacedRun> runs_;  // by (replica, first token)
 };
