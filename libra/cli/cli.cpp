@@ -1,0 +1,135 @@
+#include "libra/cli/cli.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <new>
+#include <sstream>
+#include <thread>
+#include <utility>
+
+#include "libra/base/check.h"
+#include "libra/base/error.h"
+#include "libra/base/version.h"
+#include "libra/cli/mpi_job.h"
+
+namespace libra::cli {
+namespace {
+
+struct Outcome {
+  int code = kGood;
+  std::string error;  // empty: none
+};
+
+std::string one_line(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+  return text;
+}
+
+// What the parser asks for by throwing: help, the version, or an error.
+Outcome parser_outcome(const CLI::App& app, const CLI::ParseError& error, std::ostream& out) {
+  if (error.get_name() == "CallForHelp") {
+    out << app.help();
+    return {};
+  }
+  if (error.get_name() == "CallForVersion") {
+    out << error.what() << '\n';
+    return {};
+  }
+  const auto chosen = app.get_subcommands();
+  const std::string command = chosen.empty() ? "" : fmt::format(" {}", chosen.front()->get_name());
+  return {kBadInput, fmt::format("{}: see libra{} --help", error.what(), command)};
+}
+
+int dispatch(const std::vector<Command>& commands, const Console& console) {
+  for (const Command& command : commands) {
+    if (command.app->parsed()) return command.run(console);
+  }
+  return kGood;
+}
+
+Outcome execute(const std::vector<std::string>& arguments, const Console& console) {
+  CLI::App app("Balances attention work in long-context LLM training.", "libra");
+  app.set_version_flag("--version", fmt::format("libra {}", kVersion));
+  app.require_subcommand(1);
+  app.footer("libra COMMAND --help describes a command's options.");
+  const std::vector<Command> commands = {add_corpus_command(app), add_plan_command(app),
+                                         add_run_command(app), add_show_command(app),
+                                         add_validate_command(app)};
+  try {
+    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+  } catch (const CLI::ParseError& error) {
+    return parser_outcome(app, error, console.out);
+  }
+  return {dispatch(commands, console), {}};
+}
+
+Outcome guarded(const std::vector<std::string>& arguments, const Console& console) {
+  try {
+    const Outcome outcome = execute(arguments, console);
+    console.out.flush();
+    if (!console.out) throw InputError("standard output", "cannot be written to");
+    return outcome;
+  } catch (const TransportError& error) {
+    return {kFailed, error.what()};
+  } catch (const Error& error) {
+    return {kBadInput, error.what()};
+  } catch (const std::bad_alloc&) {
+    return {kInternal, "out of memory: use a smaller window, pool or scale"};
+  } catch (const std::exception& error) {
+    return {kInternal, fmt::format("internal error, please report it: {}", error.what())};
+  }
+}
+
+void print_error(const Outcome& outcome, const Console& console) {
+  if (outcome.error.empty()) return;
+  console.err << "libra: error: " << one_line(outcome.error) << '\n' << std::flush;
+}
+
+bool asks_for_mpi(const std::vector<std::string>& arguments) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i] == "--transport=mpi") return true;
+    if (arguments[i] == "mpi" && i > 0 && arguments[i - 1] == "--transport") return true;
+  }
+  return false;
+}
+
+// What one rank finds wrong, mostly all do. Rank 0 says it and ends the job; the others speak up
+// only if they are still there after a while.
+int end_with(const Outcome& outcome, MpiJob& job, const Console& console) {
+  if (job.rank() > 0) std::this_thread::sleep_for(std::chrono::seconds(2));
+  print_error(outcome, console);
+  job.end(outcome.code);
+  return outcome.code;
+}
+
+int run_as_rank(const std::vector<std::string>& arguments, const Console& console) {
+  std::unique_ptr<MpiJob> job;
+  try {
+    job = start_mpi_job();
+  } catch (const Error& error) {
+    print_error({kBadInput, error.what()}, console);
+    return kBadInput;
+  }
+  std::ostringstream unread;
+  const bool first = job->rank() == 0;
+  const Console own{first ? console.out : unread, first ? console.err : unread,
+                    first && console.err_is_terminal, job.get()};
+  const Outcome outcome = guarded(arguments, own);
+  return outcome.error.empty() ? outcome.code : end_with(outcome, *job, console);
+}
+
+}  // namespace
+
+int run_cli(const std::vector<std::string>& arguments, const Console& console) {
+  if (asks_for_mpi(arguments)) return run_as_rank(arguments, console);
+  const Outcome outcome = guarded(arguments, console);
+  print_error(outcome, console);
+  return outcome.code;
+}
+
+}  // namespace libra::cli

@@ -1,0 +1,32 @@
+// Runs a pool's plan on the workers of a transport, all of them in this process or one per process.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <vector>
+
+#include "libra/attention/attention.h"
+#include "libra/runtime/pool_run.h"
+
+namespace libra::cli {
+
+class Executor {
+ public:
+  virtual ~Executor() = default;
+
+  /// Forward and backward of one layer. On the reporting process the run is complete; elsewhere it
+  /// is empty. Times of every worker count from the beginning of the run.
+  virtual PoolRun execute(const PoolPlan& plan, AttentionBackend& backend,
+                          const std::vector<SequenceTensors>& inputs, double softmax_scale) = 0;
+
+  /// Whether this process is the one that holds the results.
+  virtual bool reports() const = 0;
+};
+
+/// All workers as threads of this process.
+std::unique_ptr<Executor> make_inproc_executor(std::chrono::milliseconds deadline);
+
+/// Takes `origin_ns` off every time of a worker's events and exchanges.
+void shift_times(WorkerTrace& trace, std::int64_t origin_ns);
+
+}  // namespace libra::cli

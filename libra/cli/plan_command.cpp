@@ -1,0 +1,142 @@
+// libra plan: plans every pool of some windows, and says how balanced they are and what moves.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "libra/base/error.h"
+#include "libra/base/index.h"
+#include "libra/base/units.h"
+#include "libra/cli/command.h"
+#include "libra/cli/option_parsing.h"
+#include "libra/cli/plan_study.h"
+#include "libra/cli/text_table.h"
+
+namespace libra::cli {
+namespace {
+
+constexpr const char* kExample =
+    "Example:\n"
+    "  libra plan --corpus synthetic:paper-256k --seq-len 256K --gbs 128 --dp 32 --cp 8 \\\n"
+    "    --pool 8 --block 4096 --head-shards 2 --model qwen3-8b --json plan.json";
+
+struct Options {
+  JobOptions job;
+  std::int32_t steps = 10;
+  std::string save;
+};
+
+Json to_json(const PlacerFigures& figures) {
+  if (!figures.plan.skipped.empty()) return {{"skipped", figures.plan.skipped}};
+  const PlanOptions& options = figures.plan.options;
+  return {{"head_shards", options.head_shards},
+          {"chunks", options.chunks},
+          {"block", options.block_tokens},
+          {"fetch", fetch_name(options.fetch)},
+          {"tau", options.tau_ppm / 1e6},
+          {"backward", backward_name(options.backward)},
+          {"pools", figures.pools},
+          {"max_over_mean",
+           {{"mean", figures.max_over_mean_mean}, {"worst", figures.max_over_mean_worst}}},
+          {"bytes_total", figures.bytes_total},
+          {"bytes_inter_node", figures.bytes_inter_node},
+          {"max_in_bytes", figures.max_in_bytes},
+          {"max_out_bytes", figures.max_out_bytes},
+          {"bytes_backward_keep", figures.bytes_backward_keep},
+          {"bytes_backward_refetch", figures.bytes_backward_refetch},
+          {"tiles", figures.tiles},
+          {"tiles_moved", figures.tiles_moved},
+          {"memory",
+           {{"arena_bytes", figures.arena_bytes},
+            {"mean_bytes", figures.memory_bytes},
+            {"max_bytes", figures.memory_bytes_max}}},
+          {"plan_us", figures.plan_us}};
+}
+
+Json to_json(const Job& job, const PlanStudy& study) {
+  Json json = job_json(job);
+  json["steps"] = study.steps;
+  json["epochs"] = study.epochs;
+  json["cost_us"] = study.cost_us;
+  json["vrsp_us"] = study.vrsp_us;
+  for (std::size_t i = 0; i < kGroupings.size(); ++i) {
+    json["r_minus_1"][std::string(grouping_name(kGroupings[i]))] = study.r_minus_1[i];
+  }
+  for (const PlacerFigures& figures : study.placers) {
+    json["placers"][std::string(placer_name(figures.plan.placer))] = to_json(figures);
+  }
+  return json;
+}
+
+std::string grouping_text(const PlanStudy& study) {
+  TextTable table({"grouping", "R - 1"});
+  for (std::size_t i = 0; i < kGroupings.size(); ++i) {
+    table.add(
+        {std::string(grouping_name(kGroupings[i])), fmt::format("{:.4f}", study.r_minus_1[i])});
+  }
+  return fmt::format("Pools: heaviest over mean (R), mean of {} windows; VRSP takes {:.1f} us\n{}",
+                     study.steps, study.vrsp_us, table.text());
+}
+
+std::string bytes_text(double bytes) { return format_bytes(static_cast<std::int64_t>(bytes)); }
+
+std::string placer_text(const PlanStudy& study) {
+  TextTable table({"placer", "H", "M", "fetch", "max/mean", "worst", "moved", "bytes", "inter-node",
+                   "max in", "max out", "backward", "memory", "plan us"});
+  std::string notes;
+  for (const PlacerFigures& f : study.placers) {
+    const std::string name(placer_name(f.plan.placer));
+    if (!f.plan.skipped.empty()) {
+      notes += fmt::format("  {} is left out: {}\n", name, f.plan.skipped);
+      continue;
+    }
+    const PlanOptions& options = f.plan.options;
+    const bool keep = options.backward == BackwardMode::kKeep;
+    table.add({name, fmt::format("{}", options.head_shards), fmt::format("{}", options.chunks),
+               std::string(fetch_name(options.fetch)), fmt::format("{:.3f}", f.max_over_mean_mean),
+               fmt::format("{:.3f}", f.max_over_mean_worst),
+               fmt::format("{:.1f}%", f.tiles > 0 ? 100 * f.tiles_moved / f.tiles : 0),
+               bytes_text(f.bytes_total), bytes_text(f.bytes_inter_node),
+               bytes_text(f.max_in_bytes), bytes_text(f.max_out_bytes),
+               bytes_text(keep ? f.bytes_backward_keep : f.bytes_backward_refetch),
+               bytes_text(f.memory_bytes), fmt::format("{:.0f}", f.plan_us)});
+  }
+  return fmt::format(
+      "Workers of a pool: heaviest over mean; bytes of a pool per layer, forward\n{}{}",
+      table.text(), notes);
+}
+
+int run(const Options& options, const Console& console) {
+  if (options.steps < 1) throw ConfigError("--steps is 0: it must be at least 1");
+  Report report(console, options.job.json);
+  std::unique_ptr<OutputFile> save;
+  if (!options.save.empty()) save = std::make_unique<OutputFile>(options.save);
+  Job job(options.job,
+          {PlacerKind::kNone, PlacerKind::kUlysses, PlacerKind::kPaper, PlacerKind::kReserve});
+  const PlanStudy study = study_plans(job, options.steps, options.save, console);
+  report.text() << describe(job) << '\n' << grouping_text(study) << '\n' << placer_text(study);
+  if (save) {
+    save->commit(study.first_plan);
+    report.text() << fmt::format("\nsaved {}: pool 0 of window 0, placer {}\n", options.save,
+                                 placer_name(saved_placer(job).placer));
+  }
+  report.finish(to_json(job, study));
+  return kGood;
+}
+
+}  // namespace
+
+Command add_plan_command(CLI::App& parent) {
+  auto* app = parent.add_subcommand("plan", "Plan the pools of a corpus's windows");
+  const auto options = std::make_shared<Options>();
+  add_job_options(*app, options->job);
+  add_count(*app, "--steps", options->steps, "Windows to plan; results are means over them");
+  app->add_option("--save", options->save,
+                  "Write the plan of the first window's pool 0, by the last placer named; JSON if "
+                  "the name ends in .json")
+      ->type_name("FILE");
+  app->footer(kExample);
+  return {app, [options](const Console& console) { return run(*options, console); }};
+}
+
+}  // namespace libra::cli

@@ -1,0 +1,215 @@
+#include "libra/cli/pool_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "libra/base/error.h"
+#include "libra/base/units.h"
+#include "libra/cli/option_parsing.h"
+#include "libra/plan/pool_assignment.h"
+
+namespace libra::cli {
+namespace {
+
+std::vector<PlacerKind> parse_placers(const std::string& text) {
+  std::vector<PlacerKind> placers;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const PlacerKind placer = parse_placer(text.substr(begin, end - begin));
+    if (std::find(placers.begin(), placers.end(), placer) != placers.end()) {
+      throw ConfigError(fmt::format("'{}' is there twice: name each once", placer_name(placer)));
+    }
+    placers.push_back(placer);
+    begin = end + 1;
+  }
+  return placers;
+}
+
+HomeKind parse_named_home(const std::string& text) {
+  const HomeKind home = parse_home(text);
+  if (home == HomeKind::kExplicit) {
+    throw ConfigError(
+        "explicit runs cannot be given here: use contiguous, zigzag-row or "
+        "zigzag-document");
+  }
+  return home;
+}
+
+bool parse_cost(const std::string& text) {
+  if (text == "flops") return false;
+  if (text == "seconds") return true;
+  throw ConfigError(fmt::format("no cost '{}': flops and seconds are there", text));
+}
+
+void add_window_options(CLI::App& app, PoolOptions& options) {
+  const char* const group = "Window and workers";
+  add_count(app, "--gbs", options.gbs, "Packed sequences of an optimizer step (a window)")
+      ->group(group)
+      ->required();
+  add_count(app, "--dp", options.dp, "Data-parallel replicas")->group(group)->required();
+  add_count(app, "--cp", options.cp, "Workers that share a sequence, TP ranks among them")
+      ->group(group)
+      ->required();
+  add_count(app, "--tp", options.tp, "Of these, workers that share a token run")->group(group);
+  add_count(app, "--pool", options.pool, "P, replicas of a pool")->group(group)->required();
+  add_count(app, "--gpus-per-node", options.gpus_per_node,
+            "GPUs of a node; pools lie on consecutive GPUs, CP innermost")
+      ->group(group);
+}
+
+void add_placement_options(CLI::App& app, PoolOptions& options) {
+  const char* const group = "Placement";
+  add_parsed(
+      app, "--placer", [&](const std::string& text) { options.placers = parse_placers(text); },
+      "Comma-separated: none | ulysses | paper | reserve")
+      ->type_name("NAMES")
+      ->group(group);
+  add_parsed(
+      app, "--fetch", [&](const std::string& text) { options.fetch = parse_fetch(text); },
+      "whole | prefix (default: whole for paper, prefix for the others)")
+      ->type_name("NAME")
+      ->group(group);
+  add_parsed(
+      app, "--home", [&](const std::string& text) { options.home = parse_named_home(text); },
+      "Home layout: contiguous | zigzag-row | zigzag-document")
+      ->type_name("NAME")
+      ->default_str("contiguous")
+      ->group(group);
+  add_parsed(
+      app, "--tau",
+      [&](const std::string& text) {
+        options.tau_ppm = static_cast<std::int32_t>(std::lround(parse_decimal(text, 100) * 1e6));
+      },
+      "Wanted excess of a worker's load over the mean")
+      ->type_name("X")
+      ->default_str("0.03")
+      ->group(group);
+  app.add_flag("--faithful", options.faithful,
+               "The paper's system as it stands: placer paper, whole groups, tau 0.03, every tile "
+               "in every chunk")
+      ->group(group);
+}
+
+void add_cost_options(CLI::App& app, PoolOptions& options) {
+  const char* const group = "Placement";
+  add_parsed(
+      app, "--cost", [&](const std::string& text) { options.seconds = parse_cost(text); },
+      "What is balanced: flops | seconds (of --device-profile)")
+      ->type_name("NAME")
+      ->default_str("flops")
+      ->group(group);
+  app.add_option("--device-profile", options.device_profile,
+                 "A built-in profile's name or a JSON file; for --cost seconds (default: h200)")
+      ->type_name("NAME|FILE")
+      ->group(group);
+}
+
+void add_tiling_options(CLI::App& app, PoolOptions& options) {
+  const char* const group = "Tiles and chunks";
+  add_size(app, "--block", options.block, "B, most tokens of a tile")->group(group);
+  add_count(app, "--head-shards", options.head_shards, "H, head shards of a sequence")
+      ->group(group);
+  add_count(app, "--chunks", options.chunks, "M, head chunks of the pipeline")->group(group);
+  add_parsed(
+      app, "--backward", [&](const std::string& text) { options.backward = parse_backward(text); },
+      "keep what the forward pass fetched | refetch it")
+      ->type_name("MODE")
+      ->default_str("keep")
+      ->group(group);
+  add_parsed(
+      app, "--memory-cap", [&](const std::string& text) { options.memory_cap = parse_size(text); },
+      "Most extra bytes of a worker; more chunks and refetch are tried before it is an error")
+      ->type_name("BYTES")
+      ->group(group);
+}
+
+void check_faithful(const PoolOptions& options) {
+  if (!options.faithful) return;
+  const auto contradicts = [](const std::string& what) {
+    throw ConfigError(
+        fmt::format("--faithful is the paper's system, {}: leave one of them out", what));
+  };
+  if (std::count(options.placers.begin(), options.placers.end(), PlacerKind::kReserve) > 0) {
+    contradicts("which has no placer reserve");
+  }
+  if (options.fetch == Fetch::kPrefix)
+    contradicts("which fetches whole groups, not --fetch prefix");
+  if (options.tau_ppm && *options.tau_ppm != 30'000) contradicts("whose --tau is 0.03");
+  if (options.seconds) contradicts("which balances FLOPs, not --cost seconds");
+}
+
+std::vector<PlacerKind> chosen_placers(const PoolOptions& options,
+                                       std::vector<PlacerKind> defaults) {
+  if (!options.placers.empty()) return options.placers;
+  if (!options.faithful) return defaults;
+  std::replace(defaults.begin(), defaults.end(), PlacerKind::kReserve, PlacerKind::kPaper);
+  defaults.erase(std::unique(defaults.begin(), defaults.end()), defaults.end());
+  return defaults;
+}
+
+PlanOptions plan_options(const PoolOptions& options, const AttentionShape& shape,
+                         PlacerKind placer) {
+  PlanOptions plan;
+  plan.shape = shape;
+  plan.cp = options.cp;
+  plan.tp = options.tp;
+  plan.home = options.home;
+  plan.block_tokens = options.block;
+  plan.head_shards = options.head_shards;
+  plan.chunks = options.chunks;
+  plan.placer = placer;
+  plan.fetch = options.fetch.value_or(default_fetch(placer));
+  plan.tau_ppm = options.tau_ppm.value_or(plan.tau_ppm);
+  plan.backward = options.backward;
+  return options.faithful && placer == PlacerKind::kPaper ? faithful(plan) : plan;
+}
+
+// The head shards are ours to choose here, so that heads which do not allow it are no error.
+PlacerPlan ulysses_plan(const PoolOptions& options, const AttentionShape& shape, bool alone) {
+  PlacerPlan plan{PlacerKind::kUlysses, plan_options(options, shape, PlacerKind::kUlysses), {}};
+  plan.options.head_shards = options.cp;
+  try {
+    if (shape.q_heads % options.cp == 0) {
+      plan.options.chunks = largest_legal_chunks(shape, options.cp, options.chunks);
+    }
+    check_options(plan.options, options.pool);
+  } catch (const ConfigError& error) {
+    plan.skipped = fmt::format("placer ulysses needs H = CP: {}", error.what());
+    if (alone) throw ConfigError(plan.skipped);
+  }
+  return plan;
+}
+
+}  // namespace
+
+void add_pool_options(CLI::App& app, PoolOptions& options) {
+  add_window_options(app, options);
+  add_tiling_options(app, options);
+  add_placement_options(app, options);
+  add_cost_options(app, options);
+}
+
+std::vector<PlacerPlan> placer_plans(const PoolOptions& options, const AttentionShape& shape,
+                                     const std::vector<PlacerKind>& defaults) {
+  check_faithful(options);
+  check_window(options.gbs, options.dp, options.pool);
+  check_options(plan_options(options, shape, PlacerKind::kNone), options.pool);
+  if (options.gpus_per_node < 1) throw ConfigError("--gpus-per-node is 0: it must be at least 1");
+  if (!options.device_profile.empty() && !options.seconds) {
+    throw ConfigError("--device-profile is for --cost seconds: add it, or leave the profile out");
+  }
+  const std::vector<PlacerKind> placers = chosen_placers(options, defaults);
+  std::vector<PlacerPlan> plans;
+  for (const PlacerKind placer : placers) {
+    if (placer == PlacerKind::kUlysses) {
+      plans.push_back(ulysses_plan(options, shape, placers.size() == 1));
+    } else {
+      plans.push_back({placer, plan_options(options, shape, placer), {}});
+    }
+  }
+  return plans;
+}
+
+}  // namespace libra::cli
