@@ -45,6 +45,21 @@ Outcome parser_outcome(const CLI::App& app, const CLI::ParseError& error, std::o
   return {kBadInput, fmt::format("{}: see libra{} --help", error.what(), command)};
 }
 
+// The parser would only say that a command is missing.
+void check_command(const std::vector<Command>& commands,
+                   const std::vector<std::string>& arguments) {
+  if (!arguments.empty() && arguments.front().substr(0, 1) == "-") return;
+  std::string names;
+  for (const Command& command : commands) {
+    if (!arguments.empty() && arguments.front() == command.app->get_name()) return;
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", command.app->get_name());
+  }
+  throw ConfigError(fmt::format(
+      "{}: use one of {}, or --help",
+      arguments.empty() ? "a command is missing" : fmt::format("no command '{}'", arguments[0]),
+      names));
+}
+
 int dispatch(const std::vector<Command>& commands, const Console& console) {
   for (const Command& command : commands) {
     if (command.app->parsed()) return command.run(console);
@@ -60,6 +75,7 @@ Outcome execute(const std::vector<std::string>& arguments, const Console& consol
   const std::vector<Command> commands = {add_corpus_command(app), add_plan_command(app),
                                          add_run_command(app), add_show_command(app),
                                          add_validate_command(app)};
+  check_command(commands, arguments);
   try {
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::ParseError& error) {
@@ -103,7 +119,7 @@ bool asks_for_mpi(const std::vector<std::string>& arguments) {
 int end_with(const Outcome& outcome, MpiJob& job, const Console& console) {
   if (job.rank() > 0) std::this_thread::sleep_for(std::chrono::seconds(2));
   print_error(outcome, console);
-  job.end(outcome.code);
+  if (job.size() > 1) job.end(outcome.code);  // MPI has much to say about that
   return outcome.code;
 }
 

@@ -23,7 +23,7 @@ struct OutputErrors {
 
 class DenseCheck {
  public:
-  /// Computes the yardstick, each sequence on a thread of its own.
+  /// Computes the yardstick, each sequence on a thread of its own. `backend` must outlive it.
   DenseCheck(AttentionBackend& backend, const std::vector<PackedSequence>& sequences,
              const std::vector<SequenceTensors>& inputs, double softmax_scale);
 
@@ -31,9 +31,10 @@ class DenseCheck {
   const OutputErrors& allowed() const { return allowed_; }
 
   /// What it errs by. `outputs`: by sequence.
-  OutputErrors errors(const std::vector<LayerOutputs>& outputs) const;
+  OutputErrors errors(const std::vector<LayerOutputs>& outputs);
 
  private:
+  AttentionBackend& backend_;
   std::vector<LayerOutputs> exact_;
   OutputErrors allowed_;
 };

@@ -183,10 +183,10 @@ class OpenMpiJob final : public MpiJob {
   std::unique_ptr<Executor> make_executor(std::int32_t workers,
                                           std::chrono::milliseconds deadline) override {
     if (size() != workers) {
-      throw ConfigError(
-          fmt::format("--transport mpi: the pool has P x CP = {} workers, the job has {} ranks: "
-                      "start it with mpirun -n {}",
-                      workers, size(), workers));
+      throw ConfigError(fmt::format(
+          "--transport mpi: the pool needs P x CP = {} ranks, the job has {}: start it with "
+          "mpirun -n {}",
+          workers, size(), workers));
     }
     return std::make_unique<MpiExecutor>(session_, deadline);
   }

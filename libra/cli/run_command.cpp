@@ -116,7 +116,7 @@ void execute_placers(RunSummary& summary, const Job& job, const Options& options
     progress.advance();
   }
   if (!options.check || !executor.reports()) return;
-  const DenseCheck check(backend, scaled, inputs, softmax_scale);
+  DenseCheck check(backend, scaled, inputs, softmax_scale);
   summary.allowed = check.allowed();
   for (PlacerRun& run : summary.runs) run.errors = check.errors(run.result.sequences);
 }

@@ -79,7 +79,8 @@ TEST(TraceTest, JsonHasCompleteEventsInMicrosecondsAndNames) {
 
 TEST(TraceTest, TracksOfAllProcessesAreToldApart) {
   const auto json = nlohmann::json::parse(
-      trace_to_json({measured_timeline("none", {worker()}), measured_timeline("paper", {{}})}));
+      trace_to_json({measured_timeline("none", {worker()}),
+                     measured_timeline("paper", std::vector<WorkerTrace>(1))}));
   std::set<std::pair<int, int>> tracks;
   std::size_t named = 0;
   for (const auto& event : json["traceEvents"]) {
