@@ -184,7 +184,7 @@ class OpenMpiJob final : public MpiJob {
                                           std::chrono::milliseconds deadline) override {
     if (size() != workers) {
       throw ConfigError(fmt::format(
-          "--transport mpi: the pool needs P x CP = {} ranks, the job has {}: start it with "
+          "--transport mpi: the pool needs P x CP = {} ranks, this job has {}: start it with "
           "mpirun -n {}",
           workers, size(), workers));
     }

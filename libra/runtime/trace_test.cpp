@@ -85,7 +85,7 @@ TEST(TraceTest, TracksOfAllProcessesAreToldApart) {
   std::size_t named = 0;
   for (const auto& event : json["traceEvents"]) {
     if (event["name"] != "thread_name") continue;
-    tracks.insert({event["pid"], event["tid"]});
+    tracks.emplace(event["pid"].get<int>(), event["tid"].get<int>());
     ++named;
   }
   EXPECT_EQ(tracks.size(), named);

@@ -1,0 +1,179 @@
+#include <gmock/gmock.h>
+
+#include <filesystem>
+
+#include "libra/cli/test_program.h"
+#include "libra/corpus/test_files.h"
+
+namespace libra::cli {
+namespace {
+
+using testing::HasSubstr;
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// What depends on the machine's speed, and nothing else.
+nlohmann::json without_times(nlohmann::json json) {
+  json.erase("vrsp_us");
+  json.erase("cost_us");
+  for (auto& placer : json["placers"]) placer.erase("plan_us");
+  return json;
+}
+
+TEST(PlanCommandTest, JsonHasEveryPromisedField) {
+  const auto json = json_of("plan --steps 2 " + small_job());
+  for (const char* grouping : {"production", "zigzag", "zigzag_swap", "vrsp"}) {
+    EXPECT_GE(json["r_minus_1"][grouping].get<double>(), 0) << grouping;
+  }
+  EXPECT_GT(json["vrsp_us"].get<double>(), 0);
+  EXPECT_EQ(json["steps"], 2);
+  EXPECT_EQ(json["ga_indices"], 4);
+  EXPECT_EQ(json["pools"], 8);
+  EXPECT_EQ(json["at_once"], 2);
+  EXPECT_EQ(json["packing_report"]["oversize_documents"].is_number(), true);
+  for (const char* placer : {"none", "ulysses", "paper", "reserve"}) {
+    SCOPED_TRACE(placer);
+    const auto& figures = json["placers"][placer];
+    EXPECT_EQ(figures["pools"], 16);
+    EXPECT_GE(figures["max_over_mean"]["mean"].get<double>(), 1);
+    EXPECT_GE(figures["max_over_mean"]["worst"].get<double>(),
+              figures["max_over_mean"]["mean"].get<double>());
+    EXPECT_GT(figures["plan_us"].get<double>(), 0);
+    EXPECT_GE(figures["bytes_total"].get<double>(), figures["bytes_inter_node"].get<double>());
+    EXPECT_GE(figures["bytes_backward_refetch"].get<double>(),
+              figures["bytes_backward_keep"].get<double>());
+    for (const char* field : {"max_in_bytes", "max_out_bytes", "tiles_moved", "memory"}) {
+      EXPECT_TRUE(figures.contains(field)) << field;
+    }
+  }
+}
+
+TEST(PlanCommandTest, BalancingPlacersBalanceWhatNoneDoesNot) {
+  const auto json = json_of("plan --steps 3 " + small_job());
+  const auto mean = [&json](const char* placer) {
+    return json["placers"][placer]["max_over_mean"]["mean"].get<double>();
+  };
+  EXPECT_GT(mean("none"), 1.5);
+  EXPECT_LT(mean("paper"), 1.1);
+  EXPECT_LT(mean("reserve"), 1.1);
+  EXPECT_EQ(json["placers"]["none"]["tiles_moved"], 0);
+  EXPECT_LT(json["r_minus_1"]["vrsp"].get<double>(), json["r_minus_1"]["production"].get<double>());
+}
+
+TEST(PlanCommandTest, SameSeedSamePlansOtherSeedOtherWindows) {
+  const std::string command = "plan --steps 1 --placer reserve " + small_job() + " --seed ";
+  const auto first = without_times(json_of(command + "1"));
+  EXPECT_EQ(first, without_times(json_of(command + "1")));
+  EXPECT_NE(first["r_minus_1"], json_of(command + "2")["r_minus_1"]);
+}
+
+TEST(PlanCommandTest, InterNodeBytesFollowTheNodesSize) {
+  const auto bytes = [](const std::string& nodes) {
+    return json_of("plan --steps 1 --placer reserve --gpus-per-node " + nodes + " " +
+                   small_job())["placers"]["reserve"];
+  };
+  EXPECT_EQ(bytes("1")["bytes_inter_node"], bytes("1")["bytes_total"]);
+  EXPECT_EQ(bytes("4")["bytes_inter_node"], 0);
+  EXPECT_GT(bytes("2")["bytes_inter_node"].get<double>(), 0);
+}
+
+TEST(PlanCommandTest, PlacersGetTheirOwnFetchUnlessOneIsNamed) {
+  const auto own = json_of("plan --steps 1 " + small_job());
+  EXPECT_EQ(own["placers"]["paper"]["fetch"], "whole");
+  EXPECT_EQ(own["placers"]["reserve"]["fetch"], "prefix");
+  const auto named = json_of("plan --steps 1 --fetch prefix " + small_job());
+  EXPECT_EQ(named["placers"]["paper"]["fetch"], "prefix");
+}
+
+TEST(PlanCommandTest, FaithfulComparesThePapersPlacerWithoutOurs) {
+  const auto json = json_of("plan --steps 1 --faithful " + small_job());
+  EXPECT_FALSE(json["placers"].contains("reserve"));
+  EXPECT_EQ(json["placers"]["paper"]["fetch"], "whole");
+  EXPECT_EQ(json["faithful"], true);
+}
+
+TEST(PlanCommandTest, UlyssesIsSkippedWhereHeadsForbidItButAnErrorAlone) {
+  const std::string job = "plan --steps 1 --corpus " + mix() +
+                          " --seq-len 256K --oversize truncate --gbs 2 --dp 2 --pool 2 --cp 3 ";
+  const auto json = json_of(job);
+  EXPECT_THAT(json["placers"]["ulysses"]["skipped"].get<std::string>(), HasSubstr("H = CP"));
+  EXPECT_TRUE(json["placers"]["reserve"].contains("plan_us"));
+  EXPECT_THAT(libra(job).out, HasSubstr("ulysses is left out: placer ulysses needs H = CP"));
+  expect_refused(libra(job + "--placer ulysses"), "placer ulysses needs H = CP");
+}
+
+TEST(PlanCommandTest, UlyssesTakesAsManyChunksAsItsHeadsAllow) {
+  const auto json = json_of("plan --steps 1 --placer none,ulysses --corpus " + mix() +
+                            " --seq-len 256K --oversize truncate --gbs 2 --dp 2 --pool 2 --cp 16");
+  EXPECT_EQ(json["placers"]["ulysses"]["head_shards"], 16);
+  EXPECT_EQ(json["placers"]["ulysses"]["chunks"], 2);
+}
+
+TEST(PlanCommandTest, SecondsBalanceAnotherCost) {
+  const auto json = json_of("plan --steps 1 --cost seconds --placer reserve " + small_job());
+  EXPECT_EQ(json["cost"], "seconds");
+  EXPECT_LT(json["placers"]["reserve"]["max_over_mean"]["worst"].get<double>(), 1.2);
+}
+
+TEST(PlanCommandTest, MemoryCapIsKeptByMoreChunksOrRefetch) {
+  const auto free = json_of("plan --steps 1 --placer reserve " + small_job());
+  const std::int64_t needed = free["placers"]["reserve"]["memory"]["max_bytes"];
+  const auto capped = json_of("plan --steps 1 --placer reserve " + small_job() + " --memory-cap " +
+                              std::to_string(needed - 1));
+  EXPECT_LT(capped["placers"]["reserve"]["memory"]["max_bytes"].get<std::int64_t>(), needed);
+}
+
+TEST(PlanCommandTest, TextHasBothTables) {
+  const Result result = libra("plan --steps 1 " + small_job());
+  EXPECT_EQ(result.code, 0);
+  EXPECT_EQ(result.err, "");
+  for (const char* text : {"16 sequences on DP 4 = 8 pools of P 2, 2 at once", "zigzag_swap",
+                           "max/mean", "inter-node", "reserve"}) {
+    EXPECT_THAT(result.out, HasSubstr(text));
+  }
+}
+
+TEST(PlanCommandTest, JsonToAFileLeavesTheTextOnStandardOutput) {
+  const TempDir folder;
+  const std::string file = folder.path() + "/plan.json";
+  const Result result = libra("plan --steps 1 " + small_job(), {"--json", file});
+  EXPECT_THAT(result.out, HasSubstr("max/mean"));
+  EXPECT_EQ(nlohmann::json::parse(read_file(file))["steps"], 1);
+}
+
+TEST(PlanCommandTest, SavedPlansShowAndValidateInBothForms) {
+  const TempDir folder;
+  std::vector<nlohmann::json> shown;
+  for (const char* name : {"/pool.plan", "/pool.json"}) {
+    const std::string file = folder.path() + name;
+    const Result saved =
+        libra("plan --steps 1 --placer none,paper " + small_job(), {"--save", file});
+    EXPECT_THAT(saved.out, HasSubstr("pool 0 of window 0, placer paper"));
+    EXPECT_EQ(libra("validate", {file}).out, "valid\n");
+    EXPECT_EQ(json_of("validate", {file})["valid"], true);
+    const Result text = libra("show", {file});
+    EXPECT_EQ(text.code, 0);
+    EXPECT_THAT(text.out, HasSubstr("placement  paper, fetch whole"));
+    EXPECT_THAT(text.out, HasSubstr("fingerprint"));
+    shown.push_back(json_of("show", {file}));
+  }
+  EXPECT_EQ(shown[0], shown[1]);
+  EXPECT_EQ(shown[0]["sequences"].size(), 2U);
+  EXPECT_EQ(shown[0]["derived"]["workers"], 4);
+}
+
+TEST(PlanCommandTest, DamagedPlansAreRefused) {
+  const TempDir folder;
+  const std::string file = folder.path() + "/pool.plan";
+  ASSERT_EQ(libra("plan --steps 1 " + small_job(), {"--save", file}).code, 0);
+  std::string bytes = read_file(file);
+  expect_refused(libra("show", {folder.write("cut", bytes.substr(0, bytes.size() / 2))}), "cut: ");
+  bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
+  expect_refused(libra("validate", {folder.write("flipped", bytes)}), "flipped: ");
+}
+
+}  // namespace
+}  // namespace libra::cli
