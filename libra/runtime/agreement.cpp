@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <exception>
+
 #include "libra/base/error.h"
 #include "libra/base/index.h"
 
@@ -28,9 +30,22 @@ Agreement::Agreement(std::uint64_t fingerprint, WorkerContext& context, Stream& 
   handle_ = context.transport.post(exchange, stream);
 }
 
-void Agreement::check() {
+Agreement::~Agreement() {
+  if (checked_) return;
+  try {
+    await();
+  } catch (const std::exception&) {  // nobody asked
+  }
+}
+
+void Agreement::await() {
+  checked_ = true;
   context_.transport.wait(handle_, stream_);
   stream_.synchronize();
+}
+
+void Agreement::check() {
+  await();
   const std::uint64_t own = fingerprints_[at(context_.transport.worker())];
   std::vector<std::size_t> different;
   for (std::size_t worker = 0; worker < fingerprints_.size(); ++worker) {
@@ -38,9 +53,9 @@ void Agreement::check() {
   }
   if (different.empty()) return;
   throw PlanError(fmt::format(
-      "worker {} and workers {} hold different plans: lengths, options and version must be the "
+      "worker {} and worker{} {} hold different plans: lengths, options and version must be the "
       "same on every rank of a pool",
-      context_.transport.worker(), fmt::join(different, ", ")));
+      context_.transport.worker(), different.size() > 1 ? "s" : "", fmt::join(different, ", ")));
 }
 
 }  // namespace libra

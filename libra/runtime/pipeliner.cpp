@@ -17,24 +17,37 @@ void check_workers(const PoolPlan& plan, const Transport& transport) {
   }
 }
 
+// What the plan has for one of the caller's tensors. Those that take part in the exchange move as
+// strided rows of bytes.
 struct Expected {
   const char* name;
   const TensorView& tensor;
   std::int32_t heads;
   std::int32_t dim;
   DType dtype;
+  bool exchanged = true;
 };
 
 void check_tensor(const Expected& expected, std::int64_t rows) {
   const TensorView& tensor = expected.tensor;
-  if (tensor.rows == rows && tensor.heads == expected.heads && tensor.dim == expected.dim &&
-      tensor.dtype == expected.dtype) {
-    return;
+  if (tensor.rows != rows || tensor.heads != expected.heads || tensor.dim != expected.dim ||
+      tensor.dtype != expected.dtype) {
+    throw ConfigError(
+        fmt::format("{} is [{}, {}, {}] {}: the plan has [{}, {}, {}] {} for this worker",
+                    expected.name, tensor.rows, tensor.heads, tensor.dim, dtype_name(tensor.dtype),
+                    rows, expected.heads, expected.dim, dtype_name(expected.dtype)));
   }
+  if (expected.exchanged && tensor.heads > 1 && tensor.head_stride != tensor.dim) {
+    throw ConfigError(fmt::format(
+        "{} has head stride {}: the heads of a row must lie one after the other, at stride {}",
+        expected.name, tensor.head_stride, tensor.dim));
+  }
+}
+
+void check_memory(const char* name, const std::byte* memory, std::int64_t bytes) {
+  if (memory != nullptr || bytes == 0) return;
   throw ConfigError(
-      fmt::format("{} is [{}, {}, {}] {}: the plan has [{}, {}, {}] {} for this worker",
-                  expected.name, tensor.rows, tensor.heads, tensor.dim, dtype_name(tensor.dtype),
-                  rows, expected.heads, expected.dim, dtype_name(expected.dtype)));
+      fmt::format("{} memory is null: this plan needs {}", name, format_bytes(bytes)));
 }
 
 }  // namespace
@@ -56,6 +69,20 @@ void Pipeliner::check_arena() const {
 
 void Pipeliner::forward(const ForwardTensors& own, double softmax_scale, std::byte* saved,
                         Stream& stream) {
+  check_forward(own, saved);
+  ForwardPass({plan_, program_, routes_, context_, softmax_scale, saved, stream}, own).run();
+}
+
+void Pipeliner::backward(const BackwardTensors& own, double softmax_scale, std::byte* saved,
+                         std::byte* scratch, Stream& stream) {
+  check_forward({own.q, own.k, own.v, own.o, own.lse}, saved);
+  check_gradients(own);
+  check_memory("scratch", scratch, memory().scratch.bytes);
+  BackwardPass({plan_, program_, routes_, context_, softmax_scale, saved, stream}, own, scratch)
+      .run();
+}
+
+void Pipeliner::check_forward(const ForwardTensors& own, const std::byte* saved) const {
   const AttentionShape& shape = plan_.options.shape;
   const DType stored = plan_.options.storage;
   for (const Expected& expected :
@@ -67,28 +94,19 @@ void Pipeliner::forward(const ForwardTensors& own, double softmax_scale, std::by
     check_tensor(expected, program_.rows);
   }
   check_arena();
-  ForwardPass(plan_, program_, routes_, context_, own, softmax_scale, saved, stream).run();
+  check_memory("saved", saved, memory().saved.bytes);
 }
 
-void Pipeliner::backward(const BackwardTensors& own, double softmax_scale, std::byte* saved,
-                         std::byte* scratch, Stream& stream) {
+void Pipeliner::check_gradients(const BackwardTensors& own) const {
   const AttentionShape& shape = plan_.options.shape;
   const DType stored = plan_.options.storage;
   for (const Expected& expected :
-       {Expected{"Q", own.q, program_.q_heads, shape.head_dim, stored},
-        Expected{"K", own.k, program_.kv_heads, shape.head_dim, stored},
-        Expected{"V", own.v, program_.kv_heads, shape.value_dim, stored},
-        Expected{"O", own.o, program_.q_heads, shape.value_dim, stored},
-        Expected{"LSE", own.lse, program_.q_heads, 1, accumulation_dtype(stored)},
-        Expected{"dO", own.d_o, program_.q_heads, shape.value_dim, stored},
+       {Expected{"dO", own.d_o, program_.q_heads, shape.value_dim, stored},
         Expected{"dQ", own.dq, program_.q_heads, shape.head_dim, stored},
-        Expected{"dK", own.dk, program_.kv_heads, shape.head_dim, stored},
-        Expected{"dV", own.dv, program_.kv_heads, shape.value_dim, stored}}) {
+        Expected{"dK", own.dk, program_.kv_heads, shape.head_dim, stored, false},
+        Expected{"dV", own.dv, program_.kv_heads, shape.value_dim, stored, false}}) {
     check_tensor(expected, program_.rows);
   }
-  check_arena();
-  BackwardPass(plan_, program_, routes_, context_, own, softmax_scale, saved, scratch, stream)
-      .run();
 }
 
 }  // namespace libra

@@ -52,19 +52,28 @@ class Pipeliner {
   /// Enqueues O and LSE of all own rows. Rows that belong to no sample get 0 and -inf. LSE of rows
   /// that were computed elsewhere is NaN unless the plan returns it: with keep, only their
   /// destination needs it. `saved`: memory().saved.bytes, kept by the caller until the pass's
-  /// backward; null if 0. Throws ConfigError for tensors that are not the plan's (rows, heads,
-  /// dims, dtype) or a too small arena. If the stream fails, O and LSE are filled with NaN.
+  /// backward; null if 0.
+  ///
+  /// Throws ConfigError, before anything is enqueued, for tensors that are not the plan's (rows,
+  /// heads, dims, dtype), for heads of a row that do not lie one after the other (head_stride =
+  /// dim, which is what one strided copy can move), and for too little memory.
+  ///
+  /// Failure: if a peer fails, this or the stream throws a TransportError; O and LSE are then
+  /// filled with NaN. Whatever is thrown: synchronise the stream before memory is freed.
   void forward(const ForwardTensors& own, double softmax_scale, std::byte* saved, Stream& stream);
 
   /// Enqueues dQ, dK, dV (overwritten, in the storage dtype) given O, LSE and dO of own rows. With
   /// keep, `saved` is what the forward pass of this layer left. `scratch`: memory().scratch.bytes,
-  /// free again once the stream is past.
+  /// free again once the stream is past. Errors as in forward; then dQ, dK and dV are NaN. dK and
+  /// dV may have any strides.
   void backward(const BackwardTensors& own, double softmax_scale, std::byte* saved,
                 std::byte* scratch, Stream& stream);
 
   const WorkerProgram& program() const { return program_; }
 
  private:
+  void check_forward(const ForwardTensors& own, const std::byte* saved) const;
+  void check_gradients(const BackwardTensors& own) const;
   void check_arena() const;
 
   const PoolPlan& plan_;

@@ -46,7 +46,7 @@ void run_worker(PoolTask& task, Transport& transport) {
 
 void run_workers(PoolTask& task, std::vector<std::unique_ptr<Transport>>& endpoints) {
   FirstError first_error;
-  std::vector<std::thread> threads;
+  std::vector<std::jthread> threads;  // joined even if not all can be started
   threads.reserve(endpoints.size());
   for (const auto& endpoint : endpoints) {
     threads.emplace_back([&task, &first_error, transport = endpoint.get()] {
@@ -58,7 +58,7 @@ void run_workers(PoolTask& task, std::vector<std::unique_ptr<Transport>>& endpoi
       }
     });
   }
-  for (std::thread& thread : threads) thread.join();
+  threads.clear();
   first_error.rethrow();
 }
 

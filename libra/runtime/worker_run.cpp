@@ -1,5 +1,7 @@
 #include "libra/runtime/worker_run.h"
 
+#include <exception>
+
 #include "libra/base/index.h"
 #include "libra/runtime/agreement.h"
 #include "libra/runtime/sharding.h"
@@ -7,7 +9,7 @@
 namespace libra {
 namespace {
 
-// The sequence's inputs, cut to one worker, and room for its outputs.
+// The sequence's inputs, cut to one worker.
 struct OwnTensors {
   HostTensor q, k, v, d_o;
 
@@ -28,6 +30,29 @@ LayerOutputs make_outputs(const PoolPlan& plan, std::int64_t rows, std::int32_t 
           HostTensor(rows, q_heads, shape.head_dim, stored),
           HostTensor(rows, kv_heads, shape.head_dim, stored),
           HostTensor(rows, kv_heads, shape.value_dim, stored)};
+}
+
+// Waits for the stream before what was declared above it is freed, whichever way the scope is left.
+class StreamGuard {
+ public:
+  explicit StreamGuard(Stream& stream) : stream_(stream) {}
+  ~StreamGuard() {
+    try {
+      stream_.synchronize();
+    } catch (const std::exception&) {  // has been, or is being, thrown where it happened
+    }
+  }
+  StreamGuard(const StreamGuard&) = delete;
+  StreamGuard& operator=(const StreamGuard&) = delete;
+
+ private:
+  Stream& stream_;
+};
+
+const PoolPlan& agreed(const PoolPlan& plan, WorkerContext& context) {
+  TaskQueue stream;
+  Agreement(plan_fingerprint(plan), context, stream).check();
+  return plan;
 }
 
 }  // namespace
@@ -59,12 +84,12 @@ void gather_outputs(const PoolPlan& plan, std::int32_t worker, const LayerOutput
   gather_into(plan, worker, own.dv, HeadKind::kKv, sequence.dv);
 }
 
+// The plans are compared first: what does not fit may be another worker's fault.
 WorkerRun::WorkerRun(const PoolPlan& plan, Transport& transport, AttentionBackend& backend)
     : plan_(plan),
       transport_(transport),
       context_{backend, transport, log_},
-      pipeliner_(plan, context_) {
-  Agreement(plan_fingerprint(plan), context_, stream_).check();
+      pipeliner_(agreed(plan, context_), context_) {
   transport_.reserve_arena(pipeliner_.memory().arena.bytes);
 }
 
@@ -74,6 +99,7 @@ void WorkerRun::execute(const SequenceTensors& sequence, double softmax_scale) {
   outputs_ = make_outputs(plan_, plan_.layout.part_of(worker).rows, plan_.options.tp);
   std::vector<std::byte> saved(at(pipeliner_.memory().saved.bytes));
   std::vector<std::byte> scratch(at(pipeliner_.memory().scratch.bytes));
+  const StreamGuard guard(stream_);
   const ForwardTensors forward{own.q.view(), own.k.view(), own.v.view(), outputs_.o.view(),
                                outputs_.lse.view()};
   pipeliner_.forward(forward, softmax_scale, saved.data(), stream_);

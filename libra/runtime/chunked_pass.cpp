@@ -1,0 +1,101 @@
+#include "libra/runtime/chunked_pass.h"
+
+#include <exception>
+#include <limits>
+#include <utility>
+
+#include "libra/base/index.h"
+#include "libra/runtime/tensor_views.h"
+
+namespace libra {
+
+ChunkedPass::ChunkedPass(const PassArguments& arguments, Legs legs)
+    : arguments_(arguments),
+      legs_(std::move(legs)),
+      chunk_tensors_(arguments.plan),
+      step_(arguments.context.next_step++),
+      arena_(arguments.context.transport.arena()),
+      dispatched_(at(options().chunks)),
+      returned_(at(options().chunks)),
+      arriving_(at(options().chunks)) {}
+
+void ChunkedPass::run() {
+  try {
+    enqueue();
+  } catch (const std::exception& error) {
+    abandon(error.what());
+    throw;
+  }
+}
+
+void ChunkedPass::enqueue() {
+  prepare();
+  post_dispatch(0);
+  compute_local();
+  for (std::int32_t chunk = 0; chunk < options().chunks; ++chunk) run_chunk(chunk);
+  finish();
+  for (const Handle handle : returned_) wait(handle);
+  for (const Handle handle : arriving_) wait(handle);
+  for (const TensorView& output : outputs()) attention().poison_on_failure(output, stream());
+}
+
+// Once the transport is aborted nothing comes in any more that could undo the NaN. The stream
+// itself may be sound or may fail.
+void ChunkedPass::abandon(const std::string& reason) {
+  context().transport.abort(reason);
+  for (const TensorView& output : outputs()) {
+    attention().fill(output, std::numeric_limits<double>::quiet_NaN(), stream());
+    attention().poison_on_failure(output, stream());
+  }
+}
+
+void ChunkedPass::run_chunk(std::int32_t chunk) {
+  if (chunk + 1 < options().chunks) post_dispatch(chunk + 1);
+  if (heads().first_of_kv_chunk(chunk)) copy_resident_keys(heads().kv_chunk_of(chunk));
+  wait(dispatched_[at(chunk)]);
+  if (chunk >= 2) wait(returned_[at(chunk - 2)]);
+  compute_chunk(chunk);
+  post_return(chunk);
+  finish_chunk(chunk);
+}
+
+void ChunkedPass::post_dispatch(std::int32_t chunk) {
+  Exchange dispatch = exchange(legs_.dispatch, chunk);
+  for (const Leg& leg : legs_.queries) {
+    routes().dispatch_queries(dispatch, leg.own, leg.region, chunk, arena_);
+  }
+  if (heads().first_of_kv_chunk(chunk)) {
+    for (const Leg& leg : legs_.keys) {
+      routes().dispatch_keys(dispatch, leg.own, leg.region, heads().kv_chunk_of(chunk), arena_);
+    }
+  }
+  dispatched_[at(chunk)] = post(dispatch);
+}
+
+// Keys of a fetched group that this worker holds itself go between those that are fetched.
+void ChunkedPass::copy_resident_keys(std::int32_t kv_chunk) {
+  for (const RowMove& move : program().kv_copies) {
+    const std::int32_t head = routes().own_kv_head(move.shard, kv_chunk);
+    for (const Leg& leg : legs_.keys) {
+      attention().copy(
+          as_rows(sub_tensor(leg.own, move.from_row, move.rows, head, heads().kv_chunk_heads)),
+          region_rows(arena_, memory().arena.*leg.region, kv_chunk, move.to_row, move.rows),
+          stream());
+    }
+  }
+}
+
+// Two exchanges of one tag: the slot is free once this worker's sends are done, whenever its own
+// results come.
+void ChunkedPass::post_return(std::int32_t chunk) {
+  Exchange out = exchange(legs_.back, chunk);
+  Exchange home = out;
+  for (const Leg& leg : legs_.results) {
+    routes().return_sends(out, leg.region, chunk, arena_);
+    routes().return_receives(home, leg.own, leg.region, chunk);
+  }
+  returned_[at(chunk)] = post(out);
+  arriving_[at(chunk)] = post(home);
+}
+
+}  // namespace libra

@@ -1,0 +1,110 @@
+// The skeleton of a pass of one worker, forward or backward: which chunk is sent, computed and
+// returned when. What is computed is the passes' part (forward_pass.h, backward_pass.h); the
+// picture is in pipeliner.h.
+//
+// Order. All workers go through the same phases in the same order, and enqueue of each phase the
+// sends before the receives and before anything that waits. So a pass ends even where all of a
+// worker's work, receives among it, runs in one in-order queue.
+//
+// Slots. Arenas have two slots per tensor. The dispatch of chunk i + 1 goes where chunk i - 1 was,
+// whose computation is enqueued already. The results of chunk i go where those of chunk i - 2 were,
+// which must have left.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "libra/runtime/chunk_calls.h"
+#include "libra/runtime/chunk_tensors.h"
+#include "libra/runtime/pipeliner.h"
+
+namespace libra {
+
+/// What a pass works with; all of it outlives the pass. The memory lives until the stream is past.
+struct PassArguments {
+  const PoolPlan& plan;
+  const WorkerProgram& program;
+  const Routes& routes;
+  WorkerContext& context;
+  double softmax_scale;
+  std::byte* saved;
+  Stream& stream;
+};
+
+class ChunkedPass {
+ public:
+  virtual ~ChunkedPass() = default;
+  ChunkedPass(const ChunkedPass&) = delete;
+  ChunkedPass& operator=(const ChunkedPass&) = delete;
+
+  /// Enqueues the pass. If the stream fails, its outputs are filled with NaN. If this throws, they
+  /// are too, and the transport has been aborted, since the other workers can't go on either.
+  void run();
+
+ protected:
+  /// An own tensor, and the region of arenas where its rows are while they are at another worker.
+  struct Leg {
+    TensorView own;
+    Routes::ArenaRegion region;
+  };
+  /// What is exchanged chunk by chunk.
+  struct Legs {
+    Phase dispatch;
+    Phase back;
+    std::vector<Leg> queries;  ///< go out
+    std::vector<Leg> keys;     ///< go out, with the first chunk that uses them
+    std::vector<Leg> results;  ///< come home
+  };
+
+  /// Takes the next step number of the context.
+  ChunkedPass(const PassArguments& arguments, Legs legs);
+
+  virtual std::vector<TensorView> outputs() const = 0;
+  virtual void prepare() = 0;
+  virtual void compute_local() = 0;
+  virtual void compute_chunk(std::int32_t chunk) = 0;
+  /// After the results of the chunk were sent.
+  virtual void finish_chunk(std::int32_t chunk) = 0;
+  /// After the last chunk; the last results may still be on their way.
+  virtual void finish() = 0;
+
+  Handle post(const Exchange& exchange) { return context().transport.post(exchange, stream()); }
+  void wait(Handle handle) { context().transport.wait(handle, stream()); }
+  Exchange exchange(Phase phase, std::int32_t chunk) const {
+    return {{step_, phase, chunk, 0}, {}, {}};
+  }
+
+  const PlanOptions& options() const { return arguments_.plan.options; }
+  const WorkerProgram& program() const { return arguments_.program; }
+  const Routes& routes() const { return arguments_.routes; }
+  const HeadSplit& heads() const { return arguments_.routes.heads(); }
+  const WorkerMemory& memory() const { return arguments_.routes.memory(); }
+  WorkerContext& context() const { return arguments_.context; }
+  AttentionBackend& attention() const { return arguments_.context.attention; }
+  Stream& stream() const { return arguments_.stream; }
+  double softmax_scale() const { return arguments_.softmax_scale; }
+  const ChunkTensors& chunk_tensors() const { return chunk_tensors_; }
+  Laid<ArenaLayout> arena() const { return {arena_, memory().arena}; }
+  Laid<SavedLayout> saved() const { return {arguments_.saved, memory().saved}; }
+
+ private:
+  void enqueue();
+  void abandon(const std::string& reason);
+  void run_chunk(std::int32_t chunk);
+  void post_dispatch(std::int32_t chunk);
+  void copy_resident_keys(std::int32_t kv_chunk);
+  void post_return(std::int32_t chunk);
+
+  PassArguments arguments_;
+  Legs legs_;
+  ChunkTensors chunk_tensors_;
+  std::int32_t step_;
+  std::byte* arena_;
+  std::vector<Handle> dispatched_;  // by chunk, both ways
+  std::vector<Handle> returned_;    // by chunk: results of foreign queries, leaving
+  std::vector<Handle> arriving_;    // by chunk: results of own queries, coming home
+};
+
+}  // namespace libra
