@@ -7,20 +7,15 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <cstdlib>
 #include <string>
 #include <tuple>
 #include <vector>
 
-#include "libra/attention/reference/reference_attention.h"
 #include "libra/base/error.h"
 #include "libra/base/index.h"
-#include "libra/plan/validate.h"
-#include "libra/runtime/pool_run.h"
-#include "libra/transport/inproc/transport.h"
-#include "tests/compare_outputs.h"
-#include "tests/dense_attention.h"
+#include "libra/base/rng.h"
+#include "tests/matrix_fraction.h"
+#include "tests/pool_check.h"
 
 namespace libra::testing {
 namespace {
@@ -117,22 +112,7 @@ void run_case(const Case& c, std::uint64_t seed) {
     EXPECT_THROW(make_plan(options, sequences_of(c)), ConfigError);
     return;
   }
-  const PoolPlan plan = make_plan(options, sequences_of(c));
-  ASSERT_TRUE(validate(plan).empty()) << validate(plan)[0].detail;
-  const std::vector<SequenceTensors> inputs = random_pool_inputs(plan, seed);
-  constexpr double kScale = 0.4;
-  ReferenceAttention backend;
-  auto endpoints = make_inproc_group(plan.workers(), {});
-  const PoolRun run = run_pool(plan, endpoints, backend, inputs, kScale);
-  for (std::size_t replica = 0; replica < plan.sequences.size(); ++replica) {
-    const LayerOutputs expected = dense_attention(plan.sequences[replica], inputs[replica], kScale);
-    expect_outputs_near(expected, run.sequences[replica], 1e-10);
-  }
-}
-
-std::int64_t fraction() {
-  const char* text = std::getenv("LIBRA_MATRIX_FRACTION");
-  return text == nullptr ? 1 : std::max(1L, std::strtol(text, nullptr, 10));
+  expect_exact(make_plan(options, sequences_of(c)), seed);
 }
 
 class DistributedMatrix
@@ -146,7 +126,7 @@ TEST_P(DistributedMatrix, EqualsPlainAttention) {
       for (const std::int32_t kv_heads : {8, 2, 1}) {
         for (const BackwardMode backward : {BackwardMode::kKeep, BackwardMode::kRefetch}) {
           for (const Samples samples : kSampleSets) {
-            if (index++ % fraction() != 0) continue;
+            if (index++ % matrix_fraction() != 0) continue;
             const auto seed = static_cast<std::uint64_t>(index) * 1000 + layout * 100 +
                               at(cp) * 10 + at(replicas);
             SCOPED_TRACE(fmt::format("H {} M {} kv {} {} samples {} seed {}", head_shards, chunks,

@@ -45,6 +45,8 @@ class Pipeliner {
   /// `plan` and `context` must outlive it. Throws ConfigError if the transport does not have the
   /// plan's workers.
   Pipeliner(const PoolPlan& plan, WorkerContext& context);
+  Pipeliner(const Pipeliner&) = delete;  // its routes refer to its program
+  Pipeliner& operator=(const Pipeliner&) = delete;
 
   /// Bytes and offsets of arena, saved and scratch memory, known before anything runs.
   const WorkerMemory& memory() const { return routes_.memory(); }

@@ -1,0 +1,195 @@
+// Which (query, key) pairs the workers' calls cover, pair by pair: an oracle that carries labels
+// along the plan's moves instead of trusting the rows that entries name.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "libra/base/index.h"
+#include "libra/runtime/chunk_calls.h"
+#include "libra/runtime/random_pools.h"
+#include "libra/runtime/worker_program.h"
+
+namespace libra {
+namespace {
+
+// A token of the pool (all sequences laid end to end) and the first head of its rows; head -1: none
+// yet.
+struct Label {
+  std::int64_t token = -1;
+  std::int32_t head = -1;
+};
+
+// What lies in a worker's tensors.
+struct Rows {
+  std::vector<Label> own;
+  std::vector<Label> q_arena;   // head: first query head of the shard
+  std::vector<Label> kv_arena;  // head: first KV head of the KV shard
+};
+
+std::vector<std::int64_t> sequence_begins(const PoolPlan& plan) {
+  std::vector<std::int64_t> begins{0};
+  for (const PackedSequence& sequence : plan.sequences) {
+    begins.push_back(begins.back() + sequence.tokens);
+  }
+  return begins;
+}
+
+std::vector<Rows> own_rows(const PoolPlan& plan) {
+  const std::vector<std::int64_t> begins = sequence_begins(plan);
+  std::vector<Rows> rows(at(plan.workers()));
+  for (std::int32_t worker = 0; worker < plan.workers(); ++worker) {
+    const TokenPart& part = plan.layout.part_of(worker);
+    for (const TokenRange run : part.runs) {
+      for (std::int64_t token = run.begin; token < run.end; ++token) {
+        rows[at(worker)].own.push_back({begins[at(part.replica)] + token, 0});
+      }
+    }
+    rows[at(worker)].q_arena.resize(at(plan.exchange.q_arena_rows[at(worker)]));
+    rows[at(worker)].kv_arena.resize(at(plan.exchange.kv_arena_rows[at(worker)]));
+  }
+  return rows;
+}
+
+void carry(const std::vector<RowMove>& moves, std::vector<Label> Rows::*arena,
+           std::int32_t shard_heads, std::vector<Rows>& rows) {
+  for (const RowMove& move : moves) {
+    for (std::int64_t i = 0; i < move.rows; ++i) {
+      Label& arrived = (rows[at(move.to)].*arena)[at(move.to_row + i)];
+      EXPECT_EQ(arrived.token, -1) << "two moves to row " << move.to_row + i;
+      arrived = {rows[at(move.from)].own[at(move.from_row + i)].token, move.shard * shard_heads};
+    }
+  }
+}
+
+std::vector<Rows> rows_after_dispatch(const PoolPlan& plan) {
+  std::vector<Rows> rows = own_rows(plan);
+  carry(plan.exchange.q_moves, &Rows::q_arena, plan.heads().shard_heads, rows);
+  carry(plan.exchange.kv_moves, &Rows::kv_arena, plan.heads().kv_shard_heads, rows);
+  carry(plan.exchange.kv_copies, &Rows::kv_arena, plan.heads().kv_shard_heads, rows);
+  return rows;
+}
+
+bool visible(Mask mask, std::int64_t query, std::int64_t key, const Entry& entry) {
+  if (mask == Mask::kFull) return true;
+  return key <= query + (mask == Mask::kBottomRightCausal ? entry.keys - entry.queries : 0);
+}
+
+class Coverage {
+ public:
+  explicit Coverage(const PoolPlan& plan)
+      : plan_(plan),
+        tokens_(sequence_begins(plan).back()),
+        count_(at(tokens_ * tokens_ * plan.options.shape.q_heads), 0),
+        rows_(rows_after_dispatch(plan)) {}
+
+  void add_worker(std::int32_t worker, Pass pass) {
+    const WorkerProgram program = make_worker_program(plan_, worker);
+    const HeadSplit heads = plan_.heads();
+    add({program, program.local, local_call(program.local, pass, heads, 1.0), 0});
+    for (const EntryGroup& group : program.chunked) {
+      for (std::int32_t chunk = 0; chunk < plan_.options.chunks; ++chunk) {
+        add({program, group, chunk_call(group, pass, heads, chunk, 1.0), chunk});
+      }
+    }
+  }
+
+  // Every query of a sample sees that sample's keys up to itself, in each head once.
+  void expect_causal_attention() const {
+    std::vector<std::uint8_t> expected(count_.size(), 0);
+    const std::vector<std::int64_t> begins = sequence_begins(plan_);
+    for (std::size_t replica = 0; replica < plan_.sequences.size(); ++replica) {
+      std::int64_t begin = begins[replica];
+      for (const std::int64_t tokens : plan_.sequences[replica].sample_tokens) {
+        for (std::int64_t query = begin; query < begin + tokens; ++query) {
+          for (std::int64_t key = begin; key <= query; ++key) mark(query, key, expected);
+        }
+        begin += tokens;
+      }
+    }
+    EXPECT_TRUE(expected == count_);
+  }
+
+ private:
+  struct Calls {
+    const WorkerProgram& program;
+    const EntryGroup& group;
+    AttentionCall call;
+    std::int32_t chunk;
+  };
+
+  void mark(std::int64_t query, std::int64_t key, std::vector<std::uint8_t>& pairs) const {
+    const std::int32_t heads = plan_.options.shape.q_heads;
+    for (std::int32_t head = 0; head < heads; ++head) {
+      ++pairs[at((query * tokens_ + key) * heads + head)];
+    }
+  }
+
+  void add(const Calls& calls) {
+    for (const Entry& entry : calls.call.entries) {
+      for (std::int64_t query = 0; query < entry.queries; ++query) {
+        for (std::int64_t key = 0; key < entry.keys; ++key) {
+          if (visible(entry.mask, query, key, entry)) add_pair(calls, entry, query, key);
+        }
+      }
+    }
+  }
+
+  void add_pair(const Calls& calls, const Entry& entry, std::int64_t query, std::int64_t key) {
+    const Label q = query_label(calls, entry, entry.q_row + query);
+    const Label k = key_label(calls, entry, entry.kv_row + key);
+    const AttentionShape& shape = plan_.options.shape;
+    for (std::int32_t i = 0; i < calls.call.q_heads; ++i) {
+      const std::int32_t kv_head = k.head + i * calls.call.kv_heads / calls.call.q_heads;
+      ASSERT_EQ(kv_head, (q.head + i) / (shape.q_heads / shape.kv_heads));
+      ++count_[at((q.token * tokens_ + k.token) * shape.q_heads + q.head + i)];
+    }
+  }
+
+  // The token and the first head, in the model, of the call's query heads. An arena holds one
+  // chunk.
+  Label query_label(const Calls& calls, const Entry& entry, std::int64_t row) const {
+    const Rows& rows = rows_[at(calls.program.worker)];
+    const std::int32_t head = entry.q_head + calls.call.q_head_shift;
+    if (!calls.group.q_in_arena) {
+      return {rows.own.at(at(row)).token, calls.program.first_q_head + head};
+    }
+    const Label label = rows.q_arena.at(at(row));
+    return {label.token, label.head + head + calls.chunk * plan_.heads().chunk_heads};
+  }
+
+  Label key_label(const Calls& calls, const Entry& entry, std::int64_t row) const {
+    const Rows& rows = rows_[at(calls.program.worker)];
+    const HeadSplit heads = plan_.heads();
+    const std::int32_t head = entry.kv_head + calls.call.kv_head_shift;
+    if (!calls.group.kv_in_arena) {
+      return {rows.own.at(at(row)).token, calls.program.first_kv_head + head};
+    }
+    const Label label = rows.kv_arena.at(at(row));
+    return {label.token, label.head + head + heads.kv_chunk_of(calls.chunk) * heads.kv_chunk_heads};
+  }
+
+  const PoolPlan& plan_;
+  std::int64_t tokens_;
+  std::vector<std::uint8_t> count_;  // by (query, key, head)
+  std::vector<Rows> rows_;
+};
+
+void expect_covered(Pass pass) {
+  for (std::uint64_t seed = 0; seed < 150; ++seed) {
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
+    const PoolPlan plan = testing::random_plan(seed, 40);
+    Coverage coverage(plan);
+    for (std::int32_t worker = 0; worker < plan.workers(); ++worker) {
+      ASSERT_NO_FATAL_FAILURE(coverage.add_worker(worker, pass));
+    }
+    coverage.expect_causal_attention();
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
+TEST(Coverage, ForwardEntriesCoverEveryPairExactlyOnce) { expect_covered(Pass::kForward); }
+TEST(Coverage, BackwardEntriesCoverEveryPairExactlyOnce) { expect_covered(Pass::kBackward); }
+
+}  // namespace
+}  // namespace libra

@@ -1,0 +1,128 @@
+#include "libra/runtime/worker_run.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "libra/attention/reference/reference_attention.h"
+#include "libra/base/error.h"
+#include "libra/base/index.h"
+#include "libra/runtime/pool_run.h"
+#include "libra/runtime/random_pools.h"
+#include "libra/runtime/worker_threads.h"
+#include "libra/transport/inproc/transport.h"
+
+namespace libra {
+namespace {
+
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+PlanOptions small_options() {
+  PlanOptions options;
+  options.shape = {4, 2, 4, 4};
+  options.storage = DType::kFp64;
+  options.block_tokens = 4;
+  options.head_shards = 2;
+  options.chunks = 2;
+  return options;
+}
+
+std::vector<PackedSequence> two_sequences() { return {{16, {16}}, {16, {2, 2, 2}}}; }
+
+bool same(const HostTensor& a, const HostTensor& b) {
+  for (std::int64_t row = 0; row < a.rows(); ++row) {
+    for (std::int32_t head = 0; head < a.heads(); ++head) {
+      for (std::int32_t c = 0; c < a.dim(); ++c) {
+        if (a.get(row, head, c) != b.get(row, head, c)) return false;
+      }
+    }
+  }
+  return true;
+}
+
+TEST(RandomInputs, DependOnSeedAndReplicaAndNotOnTheDivision) {
+  PlanOptions divided = small_options();
+  divided.cp = 2;
+  divided.home = HomeKind::kZigzagRow;
+  const PoolPlan a = make_plan(small_options(), two_sequences());
+  const PoolPlan b = make_plan(divided, two_sequences());
+  EXPECT_TRUE(same(random_inputs(a, 1, 5).v, random_inputs(b, 1, 5).v));
+  EXPECT_FALSE(same(random_inputs(a, 1, 5).v, random_inputs(a, 0, 5).v));
+  EXPECT_FALSE(same(random_inputs(a, 1, 5).v, random_inputs(a, 1, 6).v));
+  EXPECT_FALSE(same(random_inputs(a, 1, 5).k, random_inputs(a, 1, 5).v));
+}
+
+TEST(RunPool, TracesWhatEveryWorkerDid) {
+  const PoolPlan plan = testing::with_tiles_at(make_plan(small_options(), two_sequences()),
+                                               std::vector<std::int32_t>(12, 1));
+  auto endpoints = make_inproc_group(2, {});
+  ReferenceAttention attention;
+  const PoolRun run = run_pool(plan, endpoints, attention, random_pool_inputs(plan, 1), 0.5);
+  ASSERT_THAT(run.workers, SizeIs(2));
+  EXPECT_THAT(run.workers[0].events, SizeIs(0)) << "it computes nothing";
+  std::vector<std::string> names;
+  for (const Event& event : run.workers[1].events) names.push_back(event.name);
+  EXPECT_THAT(names, ::testing::ElementsAre("forward local", "forward chunk", "forward chunk",
+                                            "backward local", "backward chunk", "backward chunk"));
+  EXPECT_GT(run.workers[1].cpu_seconds, 0);
+  EXPECT_EQ(run.workers[0].cpu_seconds, 0);
+  EXPECT_EQ(run.workers[0].records.size(), run.workers[1].records.size())
+      << "a worker with nothing to do joins every exchange";
+  EXPECT_THAT(run.sequences, SizeIs(2));
+}
+
+TEST(RunPool, ThrowsWhatAWorkerThrew) {
+  const PoolPlan plan = make_plan(small_options(), two_sequences());
+  auto endpoints = make_inproc_group(3, {});
+  ReferenceAttention attention;
+  EXPECT_THROW(run_pool(plan, endpoints, attention, random_pool_inputs(plan, 1), 0.5), ConfigError);
+}
+
+// Whatever differs between the workers' plans.
+class DifferentPlans : public ::testing::TestWithParam<int> {};
+
+PoolPlan plan_of_kind(int kind) {
+  PlanOptions options = small_options();
+  std::vector<PackedSequence> sequences = two_sequences();
+  if (kind == 1) sequences[1].sample_tokens = {2, 2, 3};
+  if (kind == 2) options.chunks = 1;
+  if (kind == 3) options.backward = BackwardMode::kRefetch;
+  if (kind == 4) options.tau_ppm = 50'000;
+  if (kind == 5) options.cp = 2;  // another number of workers
+  return make_plan(options, sequences);
+}
+
+TEST_P(DifferentPlans, AreAnErrorOnEveryWorker) {
+  const auto endpoints = make_inproc_group(2, {});
+  const auto errors = testing::on_every_worker(endpoints, [](Transport& transport) {
+    const PoolPlan plan = plan_of_kind(transport.worker() == 1 ? GetParam() : 0);
+    ReferenceAttention attention;
+    WorkerRun run(plan, transport, attention);
+  });
+  EXPECT_THAT(errors[0], HasSubstr("worker 0 and worker 1 hold different plans"));
+  EXPECT_THAT(errors[1], HasSubstr("worker 1 and worker 0 hold different plans"));
+}
+
+INSTANTIATE_TEST_SUITE_P(WorkerRun, DifferentPlans, ::testing::Values(1, 2, 3, 4, 5));
+
+TEST(WorkerRun, CanExecuteAgain) {
+  const PoolPlan plan = make_plan(small_options(), two_sequences());
+  const auto endpoints = make_inproc_group(2, {});
+  ReferenceAttention attention;
+  const auto errors = testing::on_every_worker(endpoints, [&](Transport& transport) {
+    const SequenceTensors inputs = random_inputs(plan, transport.worker(), 3);
+    WorkerRun run(plan, transport, attention);
+    run.execute(inputs, 0.5);
+    const LayerOutputs first = run.outputs();
+    const std::size_t exchanges = run.records().size();
+    run.execute(inputs, 0.5);
+    EXPECT_TRUE(same(first.o, run.outputs().o));
+    EXPECT_TRUE(same(first.dk, run.outputs().dk));
+    EXPECT_LE(run.records().size(), exchanges) << "records are of the last execution";
+  });
+  EXPECT_THAT(errors, Each(::testing::IsEmpty()));
+}
+
+}  // namespace
+}  // namespace libra

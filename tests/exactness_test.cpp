@@ -1,0 +1,177 @@
+// Exactness beyond the matrix: random pools, and passes in every order that training knows.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "libra/base/index.h"
+#include "libra/runtime/random_pools.h"
+#include "libra/runtime/tensor_views.h"
+#include "libra/runtime/worker_threads.h"
+#include "libra/transport/inproc/transport.h"
+#include "tests/layer_driver.h"
+#include "tests/matrix_fraction.h"
+#include "tests/pool_check.h"
+#include "tests/seat.h"
+#include "tests/transport_decorator.h"
+
+namespace libra::testing {
+namespace {
+
+using ::testing::Each;
+using ::testing::IsEmpty;
+
+TEST(Exactness, RandomPoolsEqualPlainAttention) {
+  constexpr std::uint64_t kPools = 300;
+  for (std::uint64_t seed = 0; seed < kPools;
+       seed += static_cast<std::uint64_t>(matrix_fraction())) {
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
+    ASSERT_NO_FATAL_FAILURE(expect_exact(random_plan(seed, 70), seed));
+    if (HasFailure()) return;
+  }
+}
+
+// Half of the tiles elsewhere, four chunks that share two KV heads, zigzag homes.
+PoolPlan busy_plan(BackwardMode backward, std::int64_t tokens = 48) {
+  PlanOptions options;
+  options.shape = {8, 2, 6, 4};
+  options.storage = DType::kFp64;
+  options.cp = 2;
+  options.home = HomeKind::kZigzagDocument;
+  options.block_tokens = 8;
+  options.head_shards = 1;
+  options.chunks = 4;
+  options.backward = backward;
+  Rng rng(11);
+  return scattered(make_plan(options, {{tokens, {tokens / 2, 5, 0, 1}}, {tokens, {tokens - 3}}}),
+                   rng);
+}
+
+// Passes of a few layers on every worker of the busy plan, in the order that a test gives.
+class PassOrders : public ::testing::TestWithParam<BackwardMode> {
+ protected:
+  template <typename Body>
+  void run(const Body& body) {
+    const auto endpoints = make_inproc_group(plan_.workers(), {});
+    EXPECT_THAT(on_every_worker(endpoints, body), Each(IsEmpty()));
+  }
+
+  PoolPlan plan_ = busy_plan(GetParam());
+};
+
+TEST_P(PassOrders, SeveralLayersShareOnePlan) {
+  run([this](Transport& transport) {
+    LayerDriver first(plan_, transport.worker(), 1), second(plan_, transport.worker(), 2);
+    Seat seat(transport);
+    const auto pipeliner = seat.pipeliner(plan_);
+    first.forward(*pipeliner, seat.stream);
+    second.forward(*pipeliner, seat.stream);
+    second.backward(*pipeliner, seat.stream);
+    first.backward(*pipeliner, seat.stream);
+    seat.stream.synchronize();
+    EXPECT_EQ(first.wrong_in_forward() + first.wrong_in_backward(), "");
+    EXPECT_EQ(second.wrong_in_forward() + second.wrong_in_backward(), "");
+  });
+}
+
+TEST_P(PassOrders, Hazard14EvaluationBetweenForwardAndBackwardUsesItsOwnPlan) {
+  const PoolPlan evaluation = busy_plan(GetParam(), 30);
+  run([&, this](Transport& transport) {
+    LayerDriver train(plan_, transport.worker(), 1), validate(evaluation, transport.worker(), 2);
+    Seat seat(transport);
+    const auto evaluated = seat.pipeliner(evaluation);
+    const auto trained = seat.pipeliner(plan_);
+    train.forward(*trained, seat.stream);
+    validate.forward(*evaluated, seat.stream);
+    train.backward(*trained, seat.stream);
+    validate.forward(*evaluated, seat.stream);
+    seat.stream.synchronize();
+    EXPECT_EQ(train.wrong_in_forward() + train.wrong_in_backward(), "");
+    EXPECT_EQ(validate.wrong_in_forward(), "");
+  });
+}
+
+TEST_P(PassOrders, Hazard15RecomputedForwardServesTheBackward) {
+  run([this](Transport& transport) {
+    LayerDriver layer(plan_, transport.worker(), 1);
+    Seat seat(transport);
+    const auto pipeliner = seat.pipeliner(plan_);
+    layer.forward(*pipeliner, seat.stream);
+    seat.stream.synchronize();
+    layer.saved().reset();  // what activation recompute throws away
+    layer.forward(*pipeliner, seat.stream);
+    layer.backward(*pipeliner, seat.stream);
+    seat.stream.synchronize();
+    EXPECT_EQ(layer.wrong_in_forward() + layer.wrong_in_backward(), "");
+  });
+}
+
+TEST_P(PassOrders, ArenasAreReusedOverManyPasses) {
+  run([this](Transport& transport) {
+    LayerDriver layer(plan_, transport.worker(), 1);
+    Seat seat(transport);
+    const auto pipeliner = seat.pipeliner(plan_);
+    for (int pass = 0; pass < 20; ++pass) {
+      layer.forward(*pipeliner, seat.stream);
+      layer.backward(*pipeliner, seat.stream);
+    }
+    seat.stream.synchronize();
+    EXPECT_EQ(layer.wrong_in_forward() + layer.wrong_in_backward(), "");
+  });
+}
+
+// Receives run on the worker's own stream, as where all of a device's streams share one queue: a
+// receive that is enqueued before what its peer waits for would never end.
+class OneQueue final : public TransportDecorator {
+ public:
+  using TransportDecorator::TransportDecorator;
+  Handle post(const Exchange& exchange, Stream& stream) override {
+    const Handle sent = TransportDecorator::post({exchange.tag, exchange.sends, {}}, stream);
+    wait(TransportDecorator::post({exchange.tag, {}, exchange.receives}, stream), stream);
+    return sent;
+  }
+};
+
+TEST_P(PassOrders, AreRightOnASingleInOrderQueue) {
+  const auto endpoints = decorated<OneQueue>(make_inproc_group(plan_.workers(), {}));
+  const auto errors = on_every_worker(endpoints, [this](Transport& transport) {
+    LayerDriver layer(plan_, transport.worker(), 1);
+    Seat seat(transport);
+    const auto pipeliner = seat.pipeliner(plan_);
+    layer.forward(*pipeliner, seat.stream);
+    layer.backward(*pipeliner, seat.stream);
+    seat.stream.synchronize();
+    EXPECT_EQ(layer.wrong_in_forward() + layer.wrong_in_backward(), "");
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
+}
+
+INSTANTIATE_TEST_SUITE_P(Exactness, PassOrders,
+                         ::testing::Values(BackwardMode::kKeep, BackwardMode::kRefetch),
+                         [](const auto& test) { return std::string(backward_name(test.param)); });
+
+bool same_bits(HostTensor& a, HostTensor& b) {
+  const StridedView left = as_rows(a.view()), right = as_rows(b.view());
+  return left.bytes() == right.bytes() && std::memcmp(left.data, right.data, at(left.bytes())) == 0;
+}
+
+TEST(Exactness, TheSameRunTwiceGivesTheSameBits) {
+  for (const DType dtype : {DType::kFp32, DType::kBf16}) {
+    PoolPlan plan = busy_plan(BackwardMode::kRefetch);
+    plan.options.storage = dtype;
+    const std::vector<SequenceTensors> inputs = random_pool_inputs(plan, 3);
+    PoolRun first = run_inproc(plan, inputs);
+    PoolRun second = run_inproc(plan, inputs);
+    for (std::size_t replica = 0; replica < 2; ++replica) {
+      for (const auto tensor : {&LayerOutputs::o, &LayerOutputs::lse, &LayerOutputs::dq,
+                                &LayerOutputs::dk, &LayerOutputs::dv}) {
+        EXPECT_TRUE(same_bits(first.sequences[replica].*tensor, second.sequences[replica].*tensor));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace libra::testing

@@ -1,0 +1,16 @@
+// LIBRA_MATRIX_FRACTION=n: of large sets of cases only every n-th, for builds that are many times
+// slower.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+
+namespace libra::testing {
+
+inline std::int64_t matrix_fraction() {
+  const char* text = std::getenv("LIBRA_MATRIX_FRACTION");
+  return text == nullptr ? 1 : std::max(1L, std::strtol(text, nullptr, 10));
+}
+
+}  // namespace libra::testing
