@@ -1,5 +1,7 @@
 #include "libra/runtime/chunked_pass.h"
 
+#include <fmt/format.h>
+
 #include <exception>
 #include <limits>
 #include <utility>
@@ -42,7 +44,7 @@ void ChunkedPass::enqueue() {
 // Once the transport is aborted nothing comes in any more that could undo the NaN. The stream
 // itself may be sound or may fail.
 void ChunkedPass::abandon(const std::string& reason) {
-  context().transport.abort(reason);
+  context().transport.abort(fmt::format("step {} broke off: {}", step_, reason));
   for (const TensorView& output : outputs()) {
     attention().fill(output, std::numeric_limits<double>::quiet_NaN(), stream());
     attention().poison_on_failure(output, stream());

@@ -2,6 +2,7 @@
 
 #include <exception>
 
+#include "libra/base/error.h"
 #include "libra/base/index.h"
 #include "libra/runtime/agreement.h"
 #include "libra/runtime/sharding.h"
@@ -102,11 +103,16 @@ void WorkerRun::execute(const SequenceTensors& sequence, double softmax_scale) {
   const StreamGuard guard(stream_);
   const ForwardTensors forward{own.q.view(), own.k.view(), own.v.view(), outputs_.o.view(),
                                outputs_.lse.view()};
-  pipeliner_.forward(forward, softmax_scale, saved.data(), stream_);
   const BackwardTensors backward{forward.q,          forward.k,          forward.v,
                                  forward.o,          forward.lse,        own.d_o.view(),
                                  outputs_.dq.view(), outputs_.dk.view(), outputs_.dv.view()};
-  pipeliner_.backward(backward, softmax_scale, saved.data(), scratch.data(), stream_);
+  try {
+    pipeliner_.forward(forward, softmax_scale, saved.data(), stream_);
+    pipeliner_.backward(backward, softmax_scale, saved.data(), scratch.data(), stream_);
+  } catch (const TransportError&) {
+    stream_.synchronize();  // throws the cause if it was this worker's own stream
+    throw;
+  }
   stream_.synchronize();
   records_ = transport_.take_records();
 }

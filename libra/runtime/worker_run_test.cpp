@@ -15,7 +15,6 @@ namespace libra {
 namespace {
 
 using ::testing::Each;
-using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
 PlanOptions small_options() {
@@ -78,33 +77,6 @@ TEST(RunPool, ThrowsWhatAWorkerThrew) {
   ReferenceAttention attention;
   EXPECT_THROW(run_pool(plan, endpoints, attention, random_pool_inputs(plan, 1), 0.5), ConfigError);
 }
-
-// Whatever differs between the workers' plans.
-class DifferentPlans : public ::testing::TestWithParam<int> {};
-
-PoolPlan plan_of_kind(int kind) {
-  PlanOptions options = small_options();
-  std::vector<PackedSequence> sequences = two_sequences();
-  if (kind == 1) sequences[1].sample_tokens = {2, 2, 3};
-  if (kind == 2) options.chunks = 1;
-  if (kind == 3) options.backward = BackwardMode::kRefetch;
-  if (kind == 4) options.tau_ppm = 50'000;
-  if (kind == 5) options.cp = 2;  // another number of workers
-  return make_plan(options, sequences);
-}
-
-TEST_P(DifferentPlans, AreAnErrorOnEveryWorker) {
-  const auto endpoints = make_inproc_group(2, {});
-  const auto errors = testing::on_every_worker(endpoints, [](Transport& transport) {
-    const PoolPlan plan = plan_of_kind(transport.worker() == 1 ? GetParam() : 0);
-    ReferenceAttention attention;
-    WorkerRun run(plan, transport, attention);
-  });
-  EXPECT_THAT(errors[0], HasSubstr("worker 0 and worker 1 hold different plans"));
-  EXPECT_THAT(errors[1], HasSubstr("worker 1 and worker 0 hold different plans"));
-}
-
-INSTANTIATE_TEST_SUITE_P(WorkerRun, DifferentPlans, ::testing::Values(1, 2, 3, 4, 5));
 
 TEST(WorkerRun, CanExecuteAgain) {
   const PoolPlan plan = make_plan(small_options(), two_sequences());

@@ -1,0 +1,238 @@
+// When a worker fails, whatever it was doing: every worker hears of it soon, nothing that is no
+// result looks like one, and memory may be freed (with AddressSanitizer).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "libra/base/index.h"
+#include "libra/runtime/random_pools.h"
+#include "libra/runtime/worker_threads.h"
+#include "libra/transport/inproc/transport.h"
+#include "tests/failing_attention.h"
+#include "tests/layer_driver.h"
+#include "tests/matrix_fraction.h"
+#include "tests/pool_check.h"
+#include "tests/seat.h"
+
+namespace libra::testing {
+namespace {
+
+using ::testing::ContainsRegex;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kShort{300};
+constexpr std::chrono::milliseconds kLong{30'000};  // who waits as long has not been told
+
+// Three workers that all exchange with each other, three chunks.
+PoolPlan busy_plan(BackwardMode backward) {
+  PlanOptions options;
+  options.shape = {6, 3, 4, 2};
+  options.storage = DType::kFp64;
+  options.block_tokens = 4;
+  options.head_shards = 1;
+  options.chunks = 3;
+  options.backward = backward;
+  options.return_lse = true;
+  Rng rng(1);
+  return scattered(make_plan(options, {{24, {24}}, {24, {9, 12}}, {24, {17, 1, 0, 3}}}), rng);
+}
+
+// What one worker did and saw.
+struct Account {
+  std::unique_ptr<LayerDriver> layer;
+  bool forward_begun = false;
+  bool backward_begun = false;
+  std::string error;
+};
+
+void enqueue_passes(const PoolPlan& plan, Seat& seat, Account& account) {
+  const auto pipeliner = seat.pipeliner(plan);
+  account.forward_begun = true;
+  account.layer->forward(*pipeliner, seat.stream);
+  account.backward_begun = true;
+  account.layer->backward(*pipeliner, seat.stream);
+}
+
+// Forward and backward until something throws; if it is the transport, the cause may be in the
+// worker's own stream.
+void run_passes(const PoolPlan& plan, Seat& seat, Account& account) {
+  try {
+    enqueue_passes(plan, seat, account);
+  } catch (const std::exception& error) {
+    account.error = error.what();
+  }
+  try {
+    seat.stream.synchronize();
+  } catch (const std::exception& error) {
+    if (account.error.find("injected") == std::string::npos) account.error = error.what();
+  }
+}
+
+void expect_nothing_false(const Account& account) {
+  const LayerDriver& layer = *account.layer;
+  if (account.forward_begun) {
+    EXPECT_TRUE(layer.forward_is_nan() || layer.wrong_in_forward().empty())
+        << layer.wrong_in_forward();
+  }
+  if (account.backward_begun) {
+    EXPECT_TRUE(layer.backward_is_nan() || layer.wrong_in_backward().empty())
+        << layer.wrong_in_backward();
+  }
+  if (account.error.empty()) {
+    EXPECT_EQ(layer.wrong_in_forward() + layer.wrong_in_backward(), "");
+  }
+}
+
+struct Injected {
+  Fault fault;
+  std::int32_t worker;
+  std::int64_t operation;
+};
+
+// Whether the worker has as many operations.
+bool run_with_fault(const PoolPlan& plan, const Injected& injected) {
+  const auto begin = Clock::now();
+  const auto endpoints = make_inproc_group(plan.workers(), {kLong});
+  std::vector<Account> accounts(endpoints.size());
+  bool reached = false;
+  const auto errors = on_every_worker(endpoints, [&](Transport& transport) {
+    Account& account = accounts[at(transport.worker())];
+    account.layer = std::make_unique<LayerDriver>(plan, transport.worker(), 1);
+    const bool fails = transport.worker() == injected.worker;
+    FailingAttention attention(fails ? injected.fault : Fault::kNone, injected.operation);
+    {
+      Seat seat(transport, attention);
+      run_passes(plan, seat, account);
+    }
+    if (fails) reached = attention.has_failed();
+    expect_nothing_false(account);
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
+  for (std::size_t worker = 0; worker < accounts.size() && reached; ++worker) {
+    const std::string& error = accounts[worker].error;
+    if (static_cast<std::int32_t>(worker) == injected.worker) {
+      EXPECT_THAT(error, HasSubstr("injected fault"));
+    } else if (!error.empty()) {
+      EXPECT_THAT(error, ContainsRegex("worker " + std::to_string(injected.worker)));
+      EXPECT_THAT(error, HasSubstr("step "));
+    }
+  }
+  EXPECT_LT(Clock::now() - begin, kLong);
+  return reached;
+}
+
+class Hazard17 : public ::testing::TestWithParam<Fault> {};
+
+TEST_P(Hazard17, AWorkerThatFailsAtAnyOperationLeavesNoFalseResultAnywhere) {
+  for (const BackwardMode backward : {BackwardMode::kKeep, BackwardMode::kRefetch}) {
+    const PoolPlan plan = busy_plan(backward);
+    std::int64_t operation = 0;
+    for (;; operation += matrix_fraction()) {
+      SCOPED_TRACE(::testing::Message() << backward_name(backward) << ", operation " << operation);
+      if (!run_with_fault(plan, {GetParam(), 1, operation})) break;
+      if (HasFailure()) return;
+    }
+    EXPECT_GT(operation, 30) << "of a forward and a backward pass";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Failure, Hazard17,
+                         ::testing::Values(Fault::kOnTheHost, Fault::kOnTheStream),
+                         [](const auto& test) {
+                           return test.param == Fault::kOnTheHost ? "OnTheHost" : "OnTheStream";
+                         });
+
+// Runs every worker but `absent`, which does `instead`; what the others saw.
+template <typename Instead>
+std::vector<Account> run_without(const PoolPlan& plan, std::int32_t absent,
+                                 const Instead& instead) {
+  const auto begin = Clock::now();
+  const auto endpoints = make_inproc_group(plan.workers(), {kShort});
+  std::vector<Account> accounts(endpoints.size());
+  const auto errors = on_every_worker(endpoints, [&](Transport& transport) {
+    Account& account = accounts[at(transport.worker())];
+    account.layer = std::make_unique<LayerDriver>(plan, transport.worker(), 1);
+    Seat seat(transport);
+    if (transport.worker() == absent) {
+      instead(seat, account);
+    } else {
+      run_passes(plan, seat, account);
+    }
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
+  EXPECT_LT(Clock::now() - begin, kLong) << "the deadline holds";
+  accounts.erase(accounts.begin() + absent);
+  return accounts;
+}
+
+TEST(Hazard17, APeerThatNeverComesIsNamedWithWorkerAndStep) {
+  const PoolPlan plan = busy_plan(BackwardMode::kKeep);
+  for (const Account& account : run_without(plan, 1, [](Seat&, Account&) {})) {
+    EXPECT_THAT(
+        account.error,
+        ContainsRegex("worker [02] waited 300 ms for worker 1 in step 0, forward dispatch"));
+    EXPECT_TRUE(account.layer->forward_is_nan());
+    EXPECT_TRUE(!account.backward_begun || account.layer->backward_is_nan());
+  }
+}
+
+TEST(Hazard17, APeerThatIsMissingInTheBackwardPassIsNamedWithItsStep) {
+  const PoolPlan plan = busy_plan(BackwardMode::kRefetch);
+  const auto forward_only = [&plan](Seat& seat, Account& account) {
+    const auto pipeliner = seat.pipeliner(plan);
+    account.layer->forward(*pipeliner, seat.stream);
+    seat.stream.synchronize();
+  };
+  for (const Account& account : run_without(plan, 2, forward_only)) {
+    EXPECT_THAT(account.error, ContainsRegex("worker [01] waited 300 ms for worker 2 in step 1, "
+                                             "backward dispatch"));
+    EXPECT_EQ(account.layer->wrong_in_forward(), "") << "that was complete";
+    EXPECT_TRUE(account.layer->backward_is_nan());
+  }
+}
+
+// The whole program of a worker: buffers are freed while the error is on its way up.
+bool worker_runs_fail(const PoolPlan& plan, Fault fault, std::int64_t operation) {
+  const auto endpoints = make_inproc_group(plan.workers(), {kLong});
+  bool reached = false;
+  const auto errors = on_every_worker(endpoints, [&](Transport& transport) {
+    const bool fails = transport.worker() == 0;
+    FailingAttention attention(fails ? fault : Fault::kNone, operation);
+    WorkerRun run(plan, transport, attention);
+    try {
+      run.execute(random_inputs(plan, transport.worker(), 1), kSoftmaxScale);
+    } catch (...) {
+      reached = reached || fails;
+      throw;
+    }
+  });
+  EXPECT_THAT(errors[0], HasSubstr(reached ? "injected fault" : ""));
+  return reached;
+}
+
+TEST(Hazard17, WorkerRunsThatFailFreeNothingThatIsInUse) {
+  const PoolPlan plan = busy_plan(BackwardMode::kKeep);
+  for (const Fault fault : {Fault::kOnTheHost, Fault::kOnTheStream}) {
+    std::int64_t operation = 0;
+    while (worker_runs_fail(plan, fault, operation)) operation += 2 * matrix_fraction();
+    EXPECT_GT(operation, 30);
+  }
+}
+
+TEST(Hazard17, APoolThatFailsThrowsAndEnds) {
+  const PoolPlan plan = busy_plan(BackwardMode::kKeep);
+  auto endpoints = make_inproc_group(plan.workers(), {kLong});
+  FailingAttention attention(Fault::kOnTheHost, 20);  // shared: whoever comes to it
+  EXPECT_ANY_THROW(
+      run_pool(plan, endpoints, attention, random_pool_inputs(plan, 1), kSoftmaxScale));
+}
+
+}  // namespace
+}  // namespace libra::testing
