@@ -4,12 +4,18 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-corpus=examples/corpora/mix.npy
+corpus=data/mix.npy
 trace=build/demo/trace.json
 mkdir -p "$(dirname "$trace")"
 
-build/release/libra run --corpus "$corpus" \
-  --seq-len 256K --gbs 16 --dp 4 --cp 2 --pool 2 --block 4096 --head-shards 2 --model qwen3-8b \
-  --transport inproc --dtype fp32 --scale-lengths 1/128 --check --trace "$trace"
+cat <<EOF
+Real sample lengths ($corpus) are packed into 32 sequences of 256K tokens and grouped into pools of
+4 with VRSP. The pool with the heaviest sequence is executed on 8 CPU workers, lengths scaled down:
+first with every tile at its home (none), then balanced (reserve). Both are checked.
 
-echo "Timeline: $trace (open it in Perfetto)"
+EOF
+
+build/release/libra run --corpus "$corpus" --oversize truncate \
+  --seq-len 256K --gbs 32 --dp 8 --cp 2 --pool 4 --block 4096 --head-shards 2 --model qwen3-8b \
+  --placer none,reserve --transport inproc --dtype fp32 --scale-lengths 1/128 --check \
+  --trace "$trace" --json build/demo/run.json

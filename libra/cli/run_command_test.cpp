@@ -53,7 +53,7 @@ TEST(RunCommandTest, CpuSecondsOfEveryWorkerBeforeAndAfter) {
 TEST(RunCommandTest, TextShowsScaleWorkersAndComparison) {
   const Result result = libra(tiny_run("--check"));
   EXPECT_EQ(result.code, 0);
-  for (const char* text : {"lengths x 1/2048: sequences of 128 tokens, blocks of 2", "worker",
+  for (const char* text : {"lengths x 1/2048: sequences of 182 tokens, blocks of 2", "worker",
                            "max/mean CPU", "slowest worker: ", "check: ok"}) {
     EXPECT_THAT(result.out, HasSubstr(text));
   }

@@ -121,7 +121,7 @@ std::string comparison_text(const RunSummary& summary) {
   const double after = slowest(summary.runs.back());
   if (summary.runs.size() > 1 && after > 0) {
     text +=
-        fmt::format("  slowest worker: {:.3f} s before, {:.3f} s after, {:.2f} x faster\n",
+        fmt::format("  slowest worker: {:.3f} s before, {:.3f} s after, {:.2f} x as fast\n",
                     slowest(summary.runs.front()), after, slowest(summary.runs.front()) / after);
   }
   return text;
