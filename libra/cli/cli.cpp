@@ -86,7 +86,7 @@ Outcome execute(const std::vector<std::string>& arguments, const Console& consol
 
 Outcome guarded(const std::vector<std::string>& arguments, const Console& console) {
   try {
-    const Outcome outcome = execute(arguments, console);
+    Outcome outcome = execute(arguments, console);
     console.out.flush();
     if (!console.out) throw InputError("standard output", "cannot be written to");
     return outcome;

@@ -2,13 +2,10 @@
 // named.
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <functional>
 
 #include "libra/cli/console.h"
-
-namespace CLI {
-class App;
-}
 
 namespace libra::cli {
 

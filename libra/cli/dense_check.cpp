@@ -88,6 +88,7 @@ std::vector<LayerOutputs> plain_attention(AttentionBackend& backend,
     running.back()->start();
   }
   std::vector<LayerOutputs> outputs;
+  outputs.reserve(running.size());
   for (const auto& one : running) outputs.push_back(one->finish());
   return outputs;
 }

@@ -76,6 +76,7 @@ std::unique_ptr<Executor> make_executor(const Options& options, std::int32_t wor
 
 std::string trace_text(const std::vector<PlacerRun>& runs) {
   std::vector<TraceProcess> processes;
+  processes.reserve(runs.size());
   for (const PlacerRun& run : runs) {
     processes.push_back(
         measured_timeline(std::string(placer_name(run.placer)), run.result.workers));

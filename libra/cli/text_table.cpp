@@ -42,7 +42,7 @@ std::string with_commas(long long value) {
   std::string digits = fmt::format("{}", value);
   const std::ptrdiff_t first = value < 0 ? 1 : 0;
   for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > first; at -= 3) {
-    digits.insert(static_cast<std::size_t>(at), ",");
+    digits.insert(static_cast<std::size_t>(at), 1, ',');
   }
   return digits;
 }

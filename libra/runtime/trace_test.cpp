@@ -14,6 +14,7 @@ using testing::IsEmpty;
 
 std::vector<std::string> names_of(const std::vector<TraceSlice>& slices) {
   std::vector<std::string> names;
+  names.reserve(slices.size());
   for (const TraceSlice& slice : slices) names.push_back(slice.name);
   return names;
 }
@@ -44,6 +45,7 @@ TEST(TraceTest, EachWorkerHasAStreamAndItsExchangesBeside) {
 
 TEST(TraceTest, SlicesOfATrackNeverOverlapAndNoneIsLost) {
   std::vector<TraceSlice> slices;
+  slices.reserve(40);
   for (int i = 0; i < 40; ++i) {
     slices.push_back({std::to_string(i), i * 7 % 40, i * 7 % 40 + 1 + i % 5, {}});
   }
