@@ -1,4 +1,4 @@
-// Inputs that broke systems like this one, by the numbers of docs/design.md's list of hazards.
+// Inputs that broke systems like this one, by the numbers of docs/hazards.md.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

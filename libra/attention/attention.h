@@ -3,18 +3,16 @@
 // One call works on tensors with one base and one row stride each, and on entries that pick rows
 // and heads in them. Rows are tokens; a tensor is [rows, heads, dim] with a unit last stride:
 //
-//          heads                 An entry attends `queries` rows x call.q_heads heads (from q_head
-//          on)
-//        +--------+              to `keys` rows x call.kv_heads heads (from kv_head on). Query head
-//        i of
-//   rows |  ####  |  <- entry    the entry uses KV head i * kv_heads / q_heads of the entry (GQA).
-//        |  ####  |
+//          heads
+//        +--------+              An entry attends `queries` rows x call.q_heads heads (from q_head)
+//   rows |  ####  |  <- entry    to `keys` rows x call.kv_heads heads (from kv_head). Its query
+//        |  ####  |              head i uses its KV head i * kv_heads / q_heads (GQA).
 //        +--------+
 //
 // Masks, with n queries and k keys:
 //   top-left causal      query i sees keys [0, i]              (n = k: the usual causal square)
-//   bottom-right causal  query i sees keys [0, i + k - n]      (n <= k: the last n queries of k
-//   tokens) full                 every query sees every key
+//   bottom-right causal  query i sees keys [0, i + k - n]      (n <= k: the last n of k tokens)
+//   full                 every query sees every key
 //
 // What it is not: it knows nothing of samples, tiles, plans or peers.
 #pragma once

@@ -1,7 +1,6 @@
 // LIBRA_CHECK: states what must be true if Libra itself is right. Active in every build.
 //
-//   LIBRA_CHECK(destination < workers, "tile {} went to worker {} of {}", tile, destination,
-//   workers);
+//   LIBRA_CHECK(worker < workers, "tile {} went to worker {} of {}", tile, worker, workers);
 //
 // Not for input, options or the environment: those throw a libra::Error (error.h).
 #pragma once

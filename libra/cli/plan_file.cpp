@@ -15,6 +15,10 @@ namespace libra::cli {
 namespace {
 
 std::string read_all(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) {
+    throw InputError(path, "is a folder: give the file of a plan");
+  }
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
@@ -24,10 +28,24 @@ std::string read_all(const std::string& path) {
   return bytes;
 }
 
-PoolPlan decode(const std::string& bytes) {
+bool is_json(const std::string& bytes) {
   const std::size_t first = bytes.find_first_not_of(" \t\r\n");
-  if (first != std::string::npos && bytes[first] == '{') return plan_from_json(bytes);
-  return decode_plan(std::as_bytes(std::span(bytes)));
+  return first != std::string::npos && bytes[first] == '{';
+}
+
+PoolPlan decode(const std::string& bytes) {
+  return is_json(bytes) ? plan_from_json(bytes) : decode_plan(std::as_bytes(std::span(bytes)));
+}
+
+// What `use` makes of the file's bytes; its errors get the path.
+template <typename Use>
+auto with_path(const std::string& path, const Use& use) {
+  const std::string bytes = read_all(path);
+  try {
+    return use(bytes);
+  } catch (const Error& error) {
+    throw InputError(path, error.what());
+  }
 }
 
 }  // namespace
@@ -38,17 +56,17 @@ std::string encode_plan_file(const PoolPlan& plan, const std::string& path) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-PoolPlan read_plan_file(const std::string& path) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) {
-    throw InputError(path, "is a folder: give the file of a plan");
-  }
-  const std::string bytes = read_all(path);
-  try {
-    return decode(bytes);
-  } catch (const Error& error) {
-    throw InputError(path, error.what());
-  }
+PoolPlan read_plan_file(const std::string& path) { return with_path(path, decode); }
+
+std::vector<Violation> violations_of_file(const std::string& path) {
+  return with_path(path, [](const std::string& bytes) {
+    std::vector<Violation> violations = validate(decode(bytes));
+    if (!is_json(bytes)) return violations;
+    for (const std::string& field : wrong_derived_fields(bytes)) {
+      violations.push_back({"derived", "'" + field + "' does not follow from the plan"});
+    }
+    return violations;
+  });
 }
 
 }  // namespace libra::cli

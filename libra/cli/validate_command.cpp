@@ -20,7 +20,7 @@ struct Options {
 
 int run(const Options& options, const Console& console) {
   Report report(console, options.json);
-  const std::vector<Violation> violations = validate(read_plan_file(options.plan));
+  const std::vector<Violation> violations = violations_of_file(options.plan);
   Json json = {{"valid", violations.empty()}, {"violations", Json::array()}};
   if (violations.empty()) report.text() << "valid\n";
   for (const Violation& violation : violations) {

@@ -13,8 +13,8 @@ class BestFitDecreasing final : public SequencePacker {
   explicit BestFitDecreasing(const PackingOptions& options)
       : tokens_(options.tokens), group_(static_cast<std::size_t>(options.group_documents)) {}
 
-  void add(const Fragment& fragment, std::deque<Packed>& ready) override {
-    waiting_.push_back({fragment, waiting_.size()});
+  void add(const PendingSample& pending, std::deque<Packed>& ready) override {
+    waiting_.push_back({pending, waiting_.size()});
     if (waiting_.size() == group_) finish(ready);
   }
 
@@ -28,7 +28,7 @@ class BestFitDecreasing final : public SequencePacker {
 
  private:
   struct Waiting {
-    Fragment fragment;
+    PendingSample pending;
     std::size_t arrival = 0;
   };
   struct Opened {
@@ -38,20 +38,20 @@ class BestFitDecreasing final : public SequencePacker {
 
   std::vector<Opened> pack_group() {
     std::sort(waiting_.begin(), waiting_.end(), [](const Waiting& a, const Waiting& b) {
-      if (a.fragment.tokens != b.fragment.tokens) return a.fragment.tokens > b.fragment.tokens;
+      if (a.pending.tokens != b.pending.tokens) return a.pending.tokens > b.pending.tokens;
       return a.arrival < b.arrival;
     });
     std::vector<Opened> opened;
     std::set<std::pair<std::int64_t, std::size_t>> by_room;  // (room, index into opened)
     for (const Waiting& next : waiting_) {
-      auto best = by_room.lower_bound({next.fragment.tokens, 0});
+      auto best = by_room.lower_bound({next.pending.tokens, 0});
       if (best == by_room.end()) {
         best = by_room.insert({tokens_, opened.size()}).first;
         opened.push_back({empty_sequence(tokens_), next.arrival});
       }
-      append(opened[best->second].packed, next.fragment);
+      append(opened[best->second].packed, next.pending);
       auto node = by_room.extract(best);
-      node.value().first -= next.fragment.tokens;
+      node.value().first -= next.pending.tokens;
       by_room.insert(std::move(node));
     }
     return opened;

@@ -12,9 +12,9 @@ class Concat final : public SequencePacker {
 
   // A full sequence is kept until more tokens come, so that documents of length 0 behind it do not
   // open a sequence of nothing but padding.
-  void add(const Fragment& fragment, std::deque<Packed>& ready) override {
-    Fragment piece = fragment;
-    std::int64_t left = fragment.tokens;
+  void add(const PendingSample& sample, std::deque<Packed>& ready) override {
+    PendingSample piece = sample;
+    std::int64_t left = sample.tokens;
     do {
       if (room_ == 0 && left > 0) emit(ready);
       piece.tokens = std::min(left, room_);

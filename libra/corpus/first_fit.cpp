@@ -12,12 +12,12 @@ class FirstFit final : public SequencePacker {
   explicit FirstFit(const PackingOptions& options)
       : tokens_(options.tokens), limit_(static_cast<std::size_t>(options.open_sequences)) {}
 
-  void add(const Fragment& fragment, std::deque<Packed>& ready) override {
-    const auto fits = [&](std::int64_t room) { return room >= fragment.tokens; };
+  void add(const PendingSample& sample, std::deque<Packed>& ready) override {
+    const auto fits = [&](std::int64_t room) { return room >= sample.tokens; };
     auto found = std::find_if(room_.begin(), room_.end(), fits);
     if (found == room_.end()) {
-      if (fragment.tokens == tokens_) {  // fills a sequence at once, so none has to make way
-        append(ready.emplace_back(empty_sequence(tokens_)), fragment);
+      if (sample.tokens == tokens_) {  // fills a sequence at once, so none has to make way
+        append(ready.emplace_back(empty_sequence(tokens_)), sample);
         return;
       }
       if (room_.size() == limit_) emit(fullest(), ready);
@@ -26,8 +26,8 @@ class FirstFit final : public SequencePacker {
       found = room_.end() - 1;
     }
     const auto bin = static_cast<std::size_t>(found - room_.begin());
-    append(open_[bin], fragment);
-    room_[bin] -= fragment.tokens;
+    append(open_[bin], sample);
+    room_[bin] -= sample.tokens;
     if (room_[bin] == 0) emit(bin, ready);
   }
 

@@ -13,8 +13,8 @@ namespace {
 
 void check_in_range(std::string_view field, std::int32_t value, std::int32_t most) {
   if (value >= 1 && value <= most) return;
-  throw ConfigError(fmt::format("{} is {}: must be in [1, {}]; nearest legal: {}", field, value,
-                                most, std::clamp(value, 1, most)));
+  throw ConfigError(fmt::format("{} is {}: must be in [1, {}]; nearest legal value {}", field,
+                                value, most, std::clamp(value, 1, most)));
 }
 
 // The divisor of `number` next to `wanted`; of two equally near, the smaller.
@@ -35,9 +35,10 @@ void validate(const AttentionShape& shape) {
   check_in_range("head_dim", shape.head_dim, kMaxHeadDim);
   check_in_range("value_dim", shape.value_dim, kMaxHeadDim);
   if (shape.q_heads % shape.kv_heads == 0) return;
-  throw ConfigError(fmt::format(
-      "kv_heads {} does not divide q_heads {}: kv_heads must divide q_heads; nearest legal: {}",
-      shape.kv_heads, shape.q_heads, nearest_divisor(shape.q_heads, shape.kv_heads)));
+  throw ConfigError(
+      fmt::format("kv_heads {} does not divide q_heads {}: kv_heads must divide q_heads; nearest "
+                  "legal value {}",
+                  shape.kv_heads, shape.q_heads, nearest_divisor(shape.q_heads, shape.kv_heads)));
 }
 
 }  // namespace libra

@@ -54,12 +54,13 @@ TEST(ValidateAttentionShape, AcceptsTheHeadCountsAndDimensionsInUse) {
 }
 
 TEST(ValidateAttentionShape, NamesTheRuleAndTheNearestLegalValue) {
-  EXPECT_EQ(complaint({.q_heads = 32, .kv_heads = 5}),
-            "kv_heads 5 does not divide q_heads 32: kv_heads must divide q_heads; nearest legal: "
-            "4");
-  EXPECT_THAT(complaint({.q_heads = 8, .kv_heads = 16}), HasSubstr("nearest legal: 8"));
+  EXPECT_EQ(
+      complaint({.q_heads = 32, .kv_heads = 5}),
+      "kv_heads 5 does not divide q_heads 32: kv_heads must divide q_heads; nearest legal value "
+      "4");
+  EXPECT_THAT(complaint({.q_heads = 8, .kv_heads = 16}), HasSubstr("nearest legal value 8"));
   EXPECT_THAT(complaint({.q_heads = 0}), HasSubstr("q_heads is 0: must be in [1, 4096]; nearest"));
-  EXPECT_THAT(complaint({.q_heads = 5000}), HasSubstr("nearest legal: 4096"));
+  EXPECT_THAT(complaint({.q_heads = 5000}), HasSubstr("nearest legal value 4096"));
   EXPECT_THAT(complaint({.kv_heads = -8}), HasSubstr("kv_heads is -8"));
   EXPECT_THAT(complaint({.head_dim = 1025}), HasSubstr("head_dim is 1025: must be in [1, 1024]"));
   EXPECT_THAT(complaint({.value_dim = 0}), HasSubstr("value_dim is 0"));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "libra/base/index.h"
+#include "libra/cost/bytes.h"
 
 namespace libra {
 
@@ -12,10 +13,9 @@ CommunicationLedger::CommunicationLedger(const PlanOptions& options, const HomeL
       tiling_(tiling),
       groups_(options, layout),
       needs_(groups_, layout, tiling),
-      qo_bytes_(element_bytes(options.storage) * groups_.split().shard_heads *
-                (options.shape.head_dim + options.shape.value_dim)),
-      kv_bytes_(element_bytes(options.storage) * groups_.split().kv_shard_heads *
-                (options.shape.head_dim + options.shape.value_dim)),
+      qo_bytes_(q_token_bytes(options.shape, groups_.split().shard_heads, options.storage) +
+                o_token_bytes(options.shape, groups_.split().shard_heads, options.storage)),
+      kv_bytes_(kv_token_bytes(options.shape, groups_.split().kv_shard_heads, options.storage)),
       shards_share_kv_(groups_.split().kv_shards < options.head_shards),
       first_fetched_(at(groups_.count()), -1),
       incremental_(at(layout.workers())) {

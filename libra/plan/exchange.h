@@ -4,10 +4,9 @@
 // Rows move in strided copies: `rows` consecutive rows of the sender, for the heads of one shard,
 // to consecutive rows of the receiver's arena. In chunk m only the m-th part of those heads moves.
 //
-//   q_moves    Q of a moved tile, home -> destination;   O comes back along them reversed
-//   kv_moves   fragments of a KV group, home -> destination;   dK and dV come back along them
-//   reversed kv_copies  fragments of a fetched group that the destination holds itself: no traffic,
-//   copied into place
+//   q_moves    Q of a moved tile, home -> destination; O comes back the same way
+//   kv_moves   fragments of a KV group, home -> destination; dK and dV come back the same way
+//   kv_copies  fragments of a fetched group that the destination holds itself: no traffic, copied
 //
 // Per (KV group, destination) there is one fetch, whatever the number of tiles that use it. Its
 // keys lie in consecutive arena rows from token 0 on, so attention reads them as one tensor.
@@ -38,7 +37,7 @@ struct RowMove {
   std::int32_t from = 0;
   std::int32_t to = 0;
   std::int32_t shard = 0;     ///< head shard (q_moves) or KV shard (kv_moves, kv_copies)
-  std::int32_t round = 0;     ///< later rounds wait for earlier ones: relays
+  std::int32_t round = 0;     ///< always 0 today; relays will use later ones
   std::int64_t from_row = 0;  ///< in the sender's local order
   std::int64_t to_row = 0;    ///< in the receiver's Q or KV arena
   std::int64_t rows = 0;

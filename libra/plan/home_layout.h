@@ -3,8 +3,7 @@
 //
 //   sequence   | sample 0 |      sample 1       |  sample 2 |pad|
 //   parts      |     part 0      |       part 1                 |      (contiguous, cp/tp = 2)
-//   fragments  |    0     |  1   |      2       |     3     |          in sample order; padding has
-//   none
+//   fragments  |    0     |  1   |      2       |     3     |          padding has none
 //
 // A token part is the cp/tp-th share of a sequence's tokens; the tp workers of a part own the same
 // rows, each with its own heads. worker = replica * cp + part_in_sequence * tp + head_part, so part

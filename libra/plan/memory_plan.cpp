@@ -7,6 +7,7 @@
 #include "libra/base/error.h"
 #include "libra/base/index.h"
 #include "libra/base/units.h"
+#include "libra/cost/bytes.h"
 
 namespace libra {
 namespace {
@@ -34,8 +35,7 @@ class Allocator {
 struct Sizes {
   HeadSplit heads;
   AttentionShape shape;
-  std::int64_t stored;
-  std::int64_t accumulated;
+  DType storage;
   std::int64_t q_rows;
   std::int64_t kv_rows;
   std::int64_t lent_rows;  // rows of own keys that others fetch, once per fetch
@@ -45,8 +45,7 @@ struct Sizes {
   Sizes(const PoolPlan& plan, std::int32_t worker, std::int64_t lent)
       : heads(plan.heads()),
         shape(plan.options.shape),
-        stored(element_bytes(plan.options.storage)),
-        accumulated(element_bytes(accumulation_dtype(plan.options.storage))),
+        storage(plan.options.storage),
         q_rows(plan.exchange.q_arena_rows[at(worker)]),
         kv_rows(plan.exchange.kv_arena_rows[at(worker)]),
         lent_rows(lent),
@@ -59,11 +58,13 @@ struct Sizes {
 template <typename Layout>
 void add_chunk_tensors(Layout& layout, Allocator& memory, const Sizes& s, std::int32_t q_slots,
                        std::int32_t kv_slots) {
-  layout.q = memory.add(q_slots, s.q_rows, s.stored * s.heads.chunk_heads * s.shape.head_dim);
-  layout.k = memory.add(kv_slots, s.kv_rows, s.stored * s.heads.kv_chunk_heads * s.shape.head_dim);
-  layout.v = memory.add(kv_slots, s.kv_rows, s.stored * s.heads.kv_chunk_heads * s.shape.value_dim);
-  layout.o = memory.add(q_slots, s.q_rows, s.stored * s.heads.chunk_heads * s.shape.value_dim);
-  layout.lse = memory.add(q_slots, s.q_rows, s.accumulated * s.heads.chunk_heads);
+  layout.q = memory.add(q_slots, s.q_rows, q_token_bytes(s.shape, s.heads.chunk_heads, s.storage));
+  layout.k =
+      memory.add(kv_slots, s.kv_rows, k_token_bytes(s.shape, s.heads.kv_chunk_heads, s.storage));
+  layout.v =
+      memory.add(kv_slots, s.kv_rows, v_token_bytes(s.shape, s.heads.kv_chunk_heads, s.storage));
+  layout.o = memory.add(q_slots, s.q_rows, o_token_bytes(s.shape, s.heads.chunk_heads, s.storage));
+  layout.lse = memory.add(q_slots, s.q_rows, lse_token_bytes(s.heads.chunk_heads, s.storage));
 }
 
 ArenaLayout arena_layout(const Sizes& s, const PlanOptions& options) {
@@ -73,10 +74,12 @@ ArenaLayout arena_layout(const Sizes& s, const PlanOptions& options) {
   Allocator forward;
   add_chunk_tensors(arena, forward, s, q_slots, kv_slots);
   Allocator backward(options.backward == BackwardMode::kRefetch ? forward.end() : 0);
-  const std::int64_t k_row = s.accumulated * s.heads.kv_chunk_heads * s.shape.head_dim;
-  const std::int64_t v_row = s.accumulated * s.heads.kv_chunk_heads * s.shape.value_dim;
-  arena.d_o = backward.add(q_slots, s.q_rows, s.stored * s.heads.chunk_heads * s.shape.value_dim);
-  arena.dq = backward.add(q_slots, s.q_rows, s.stored * s.heads.chunk_heads * s.shape.head_dim);
+  const std::int64_t k_row = dk_token_bytes(s.shape, s.heads.kv_chunk_heads, s.storage);
+  const std::int64_t v_row = dv_token_bytes(s.shape, s.heads.kv_chunk_heads, s.storage);
+  arena.d_o =
+      backward.add(q_slots, s.q_rows, o_token_bytes(s.shape, s.heads.chunk_heads, s.storage));
+  arena.dq =
+      backward.add(q_slots, s.q_rows, q_token_bytes(s.shape, s.heads.chunk_heads, s.storage));
   arena.dk = backward.add(kv_slots, s.kv_rows, k_row);
   arena.dv = backward.add(kv_slots, s.kv_rows, v_row);
   arena.dk_home = backward.add(kv_slots, s.lent_rows, k_row);
@@ -95,15 +98,16 @@ SavedLayout saved_layout(const Sizes& s, const PlanOptions& options) {
 }
 
 ScratchLayout scratch_layout(const Sizes& s) {
+  const DType accumulated = accumulation_dtype(s.storage);
   const std::int64_t q_heads = s.shape.q_heads / s.tp;
   const std::int64_t kv_heads = s.shape.kv_heads / s.tp;
   ScratchLayout scratch;
   Allocator memory;
   scratch.dq_arena =
-      memory.add(1, s.q_rows, s.accumulated * s.heads.chunk_heads * s.shape.head_dim);
-  scratch.dq = memory.add(1, s.own_rows, s.accumulated * q_heads * s.shape.head_dim);
-  scratch.dk = memory.add(1, s.own_rows, s.accumulated * kv_heads * s.shape.head_dim);
-  scratch.dv = memory.add(1, s.own_rows, s.accumulated * kv_heads * s.shape.value_dim);
+      memory.add(1, s.q_rows, q_token_bytes(s.shape, s.heads.chunk_heads, accumulated));
+  scratch.dq = memory.add(1, s.own_rows, q_token_bytes(s.shape, q_heads, accumulated));
+  scratch.dk = memory.add(1, s.own_rows, dk_token_bytes(s.shape, kv_heads, s.storage));
+  scratch.dv = memory.add(1, s.own_rows, dv_token_bytes(s.shape, kv_heads, s.storage));
   scratch.bytes = memory.end();
   return scratch;
 }

@@ -172,6 +172,19 @@ std::vector<PackedSequence> sequences_from_json(const Json& json) {
   return sequences;
 }
 
+Json derived_to_json(const PoolPlan& plan) {
+  return {{"workers", plan.workers()},
+          {"load", plan.placement.load},
+          {"cap", plan.placement.cap},
+          {"max_over_mean", plan.placement.max_over_mean()},
+          {"tiles_moved", plan.tiles_moved()},
+          {"fetches", fetches_to_json(plan.exchange.fetches)},
+          {"q_moves", moves_to_json(plan.exchange.q_moves)},
+          {"kv_moves", moves_to_json(plan.exchange.kv_moves)},
+          {"kv_copies", moves_to_json(plan.exchange.kv_copies)},
+          {"memory", memory_to_json(plan)}};
+}
+
 }  // namespace
 
 std::string plan_to_json(const PoolPlan& plan) {
@@ -186,16 +199,7 @@ std::string plan_to_json(const PoolPlan& plan) {
   json["block_costs"] = Json::array();
   for (const Block& block : plan.tiling.blocks) json["block_costs"].push_back(block.cost);
   json["destination"] = plan.placement.destination;
-  json["derived"] = {{"workers", plan.workers()},
-                     {"load", plan.placement.load},
-                     {"cap", plan.placement.cap},
-                     {"max_over_mean", plan.placement.max_over_mean()},
-                     {"tiles_moved", plan.tiles_moved()},
-                     {"fetches", fetches_to_json(plan.exchange.fetches)},
-                     {"q_moves", moves_to_json(plan.exchange.q_moves)},
-                     {"kv_moves", moves_to_json(plan.exchange.kv_moves)},
-                     {"kv_copies", moves_to_json(plan.exchange.kv_copies)},
-                     {"memory", memory_to_json(plan)}};
+  json["derived"] = derived_to_json(plan);
   return json.dump(1);
 }
 
@@ -211,6 +215,17 @@ PoolPlan plan_from_json(std::string_view text) {
     throw PlanError("the plan's fingerprint does not match: it is damaged, or of another version");
   }
   return plan;
+}
+
+std::vector<std::string> wrong_derived_fields(std::string_view text) {
+  const Json expected = derived_to_json(plan_from_json(text));
+  const Json json = parse_json(text);
+  const Json found = json.contains("derived") ? json["derived"] : Json::object();
+  std::vector<std::string> wrong;
+  for (const auto& [name, value] : expected.items()) {
+    if (!found.is_object() || !found.contains(name) || found[name] != value) wrong.push_back(name);
+  }
+  return wrong;
 }
 
 }  // namespace libra

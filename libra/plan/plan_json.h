@@ -6,6 +6,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "libra/plan/pool_plan.h"
 
@@ -16,5 +17,9 @@ std::string plan_to_json(const PoolPlan& plan);
 /// Throws PlanError for text that is not JSON, lacks a field or holds a wrong one (named), or does
 /// not match its fingerprint; ConfigError if the options in it break a rule.
 PoolPlan plan_from_json(std::string_view text);
+
+/// The fields of the text's `derived` section that are missing or differ from what follows from the
+/// plan. plan_from_json does not read that section, but other programs may. Throws as it does.
+std::vector<std::string> wrong_derived_fields(std::string_view text);
 
 }  // namespace libra

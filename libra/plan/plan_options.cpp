@@ -58,53 +58,52 @@ bool fits_group(std::int64_t heads, std::int64_t group) {
   return group % heads == 0 || heads % group == 0;
 }
 
-void check_shape(const AttentionShape& shape) {
-  require_positive("the number of query heads", shape.q_heads);
-  require_positive("the number of KV heads", shape.kv_heads);
-  require_positive("the head dimension", shape.head_dim);
-  require_positive("the value head dimension", shape.value_dim);
-  constexpr std::int64_t kMaxHeads = 65'536;
-  constexpr std::int64_t kMaxHeadDim = 65'536;
-  require_at_most("the number of query heads", shape.q_heads, kMaxHeads);
-  require_at_most("the head dimension", shape.head_dim, kMaxHeadDim);
-  require_at_most("the value head dimension", shape.value_dim, kMaxHeadDim);
-  require_divides("the number of KV heads", shape.kv_heads, "the number of query heads",
-                  shape.q_heads);
-}
-
 void check_parallelism(const PlanOptions& options) {
   require_positive("CP", options.cp);
   require_at_most("CP", options.cp, kMaxWorkers);
   require_positive("TP", options.tp);
-  require_divides("TP", options.tp, "CP (which counts TP ranks)", options.cp);
-  require_divides("TP", options.tp, "the number of query heads", options.shape.q_heads);
-  require_divides("TP", options.tp, "the number of KV heads", options.shape.kv_heads);
+  const auto legal = [&](std::int64_t tp) {
+    return options.cp % tp == 0 && options.shape.kv_heads % tp == 0;
+  };
+  if (legal(options.tp)) return;
+  throw ConfigError(
+      fmt::format("TP {} does not divide both CP {} (which counts TP ranks) and the {} KV heads: "
+                  "nearest legal value {}",
+                  options.tp, options.cp, options.shape.kv_heads,
+                  nearest_legal(options.tp, options.cp, legal)));
+}
+
+bool legal_shards(const PlanOptions& options, std::int64_t shards) {
+  const AttentionShape& shape = options.shape;
+  return shape.q_heads % shards == 0 && shards % options.tp == 0 &&
+         fits_group(shape.q_heads / shards, shape.group());
+}
+
+std::string_view broken_shard_rule(const PlanOptions& options) {
+  if (options.shape.q_heads % options.head_shards != 0) return "does not divide the query heads";
+  if (options.head_shards % options.tp != 0) return "is not a multiple of TP";
+  return "gives shards that neither divide the query heads of a KV head nor are a multiple of them";
 }
 
 void check_head_shards(const PlanOptions& options) {
   const AttentionShape& shape = options.shape;
   require_positive("the number of head shards H", options.head_shards);
-  require_divides("the number of head shards H", options.head_shards, "the number of query heads",
-                  shape.q_heads);
-  require_divides("TP", options.tp, "the number of head shards H", options.head_shards);
-  const std::int64_t group = shape.group();
-  const auto legal = [&](std::int64_t shards) {
-    return shape.q_heads % shards == 0 && shards % options.tp == 0 &&
-           fits_group(shape.q_heads / shards, group);
-  };
-  if (!legal(options.head_shards)) {
+  if (!legal_shards(options, options.head_shards)) {
+    const std::string nearest =
+        nearest_legal(options.head_shards, shape.q_heads,
+                      [&](std::int64_t shards) { return legal_shards(options, shards); });
     throw ConfigError(
-        fmt::format("H {} gives shards of {} query heads: they must divide the {} query heads of a "
-                    "KV head or be a "
-                    "multiple of them: nearest legal value {}",
-                    options.head_shards, shape.q_heads / options.head_shards, group,
-                    nearest_legal(options.head_shards, shape.q_heads, legal)));
+        fmt::format("H {} {} ({} query heads, {} a KV head, TP {}): nearest legal value {}",
+                    options.head_shards, broken_shard_rule(options), shape.q_heads, shape.group(),
+                    options.tp, nearest));
   }
   if (options.placer == PlacerKind::kUlysses && options.head_shards != options.cp) {
-    throw ConfigError(
-        fmt::format("placer ulysses needs as many head shards as CP ranks: H is {}, CP is {}: "
-                    "nearest legal value {}",
-                    options.head_shards, options.cp, options.cp));
+    const bool possible = legal_shards(options, options.cp);
+    throw ConfigError(fmt::format(
+        "placer ulysses needs as many head shards as CP ranks: H is {}, CP is {}: "
+        "nearest legal value {}",
+        options.head_shards, options.cp,
+        possible ? fmt::format("{}", options.cp) : "none with these heads and this CP"));
   }
 }
 
@@ -172,7 +171,7 @@ PlanOptions faithful(PlanOptions options) {
 }
 
 void check_options(const PlanOptions& options, std::int32_t replicas) {
-  check_shape(options.shape);
+  validate(options.shape);
   check_parallelism(options);
   check_head_shards(options);
   check_chunks(options);

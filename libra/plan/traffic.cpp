@@ -6,26 +6,24 @@
 
 #include "libra/base/check.h"
 #include "libra/base/index.h"
+#include "libra/cost/bytes.h"
 
 namespace libra {
 namespace {
 
 // Bytes of one row of one shard, all chunks together.
 struct RowBytes {
-  std::int64_t q, o, lse, k, v, k_gradient, v_gradient;
+  std::int64_t q, o, lse, kv, kv_gradient;
 
   explicit RowBytes(const PoolPlan& plan) {
     const HeadSplit heads = plan.heads();
     const AttentionShape& shape = plan.options.shape;
-    const std::int64_t stored = element_bytes(plan.options.storage);
-    const std::int64_t accumulated = element_bytes(accumulation_dtype(plan.options.storage));
-    q = stored * heads.shard_heads * shape.head_dim;
-    o = stored * heads.shard_heads * shape.value_dim;
-    lse = accumulated * heads.shard_heads;
-    k = stored * heads.kv_shard_heads * shape.head_dim;
-    v = stored * heads.kv_shard_heads * shape.value_dim;
-    k_gradient = accumulated * heads.kv_shard_heads * shape.head_dim;
-    v_gradient = accumulated * heads.kv_shard_heads * shape.value_dim;
+    const DType storage = plan.options.storage;
+    q = q_token_bytes(shape, heads.shard_heads, storage);
+    o = o_token_bytes(shape, heads.shard_heads, storage);
+    lse = lse_token_bytes(heads.shard_heads, storage);
+    kv = kv_token_bytes(shape, heads.kv_shard_heads, storage);
+    kv_gradient = dkv_token_bytes(shape, heads.kv_shard_heads, storage);
   }
 };
 
@@ -102,7 +100,7 @@ TrafficReport forward_traffic(const PoolPlan& plan) {
   const RowBytes row(plan);
   FlowCounter counter;
   counter.add(plan.exchange.q_moves, row.q, row.o + (plan.options.lse_goes_home() ? row.lse : 0));
-  counter.add(plan.exchange.kv_moves, row.k + row.v, 0);
+  counter.add(plan.exchange.kv_moves, row.kv, 0);
   return counter.report(plan.workers());
 }
 
@@ -115,7 +113,7 @@ TrafficReport backward_traffic(const PoolPlan& plan, BackwardMode mode) {
   const bool refetch = mode == BackwardMode::kRefetch;
   FlowCounter counter;
   counter.add(plan.exchange.q_moves, row.o + (refetch ? row.q + row.o + row.lse : 0), row.q);
-  counter.add(plan.exchange.kv_moves, refetch ? row.k + row.v : 0, row.k_gradient + row.v_gradient);
+  counter.add(plan.exchange.kv_moves, refetch ? row.kv : 0, row.kv_gradient);
   return counter.report(plan.workers());
 }
 

@@ -10,7 +10,7 @@
 // on the caller's stream; nothing here blocks the host.
 //
 //   WorkerContext context{backend, transport, log};
-//   Pipeliner pipeliner(plan, worker, context);               // once per plan
+//   Pipeliner pipeliner(plan, context);                       // once per plan
 //   transport.reserve_arena(pipeliner.memory().arena.bytes);  // grows only between passes
 //   pipeliner.forward(tensors, scale, saved, stream);         // every layer, recompute included
 //   pipeliner.backward(gradients, scale, saved, scratch, stream);

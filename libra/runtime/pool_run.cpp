@@ -4,17 +4,21 @@
 #include <mutex>
 #include <thread>
 
+#include "libra/base/error.h"
 #include "libra/base/index.h"
 
 namespace libra {
 namespace {
 
-// The first error of any thread; the others that follow from it are dropped.
+// The error that explains a failure. When one worker fails for its own reason, the others fail with
+// TransportErrors that follow from it and may come first.
 class FirstError {
  public:
-  void keep(std::exception_ptr error) {
+  void keep(std::exception_ptr error, bool follows) {
     const std::lock_guard lock(mutex_);
-    if (!error_) error_ = std::move(error);
+    if (error_ && (!follows_ || follows)) return;
+    error_ = std::move(error);
+    follows_ = follows;
   }
   void rethrow() const {
     if (error_) std::rethrow_exception(error_);
@@ -23,6 +27,7 @@ class FirstError {
  private:
   std::mutex mutex_;
   std::exception_ptr error_;
+  bool follows_ = false;
 };
 
 struct PoolTask {
@@ -53,7 +58,8 @@ void run_workers(PoolTask& task, std::vector<std::unique_ptr<Transport>>& endpoi
       try {
         run_worker(task, *transport);
       } catch (const std::exception& error) {
-        first_error.keep(std::current_exception());
+        const bool follows = dynamic_cast<const TransportError*>(&error) != nullptr;
+        first_error.keep(std::current_exception(), follows);
         transport->abort(error.what());
       }
     });

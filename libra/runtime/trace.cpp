@@ -38,24 +38,6 @@ std::string with_chunk(const std::string& name, std::int32_t chunk) {
   return chunk < 0 ? name : fmt::format("{} {}", name, chunk);
 }
 
-const char* phase_name(Phase phase) {
-  switch (phase) {
-    case Phase::kAgree:
-      return "agree";
-    case Phase::kForwardDispatch:
-      return "forward dispatch";
-    case Phase::kForwardReturn:
-      return "forward return";
-    case Phase::kBackwardDispatch:
-      return "backward dispatch";
-    case Phase::kBackwardReturn:
-      return "backward return";
-    case Phase::kGradientReturn:
-      return "gradient return";
-  }
-  return "";
-}
-
 TraceTrack stream_track(const std::string& name, const std::vector<Event>& events) {
   TraceTrack track{name, {}};
   for (const Event& event : events) {
@@ -72,7 +54,7 @@ std::vector<TraceSlice> exchange_slices(const std::vector<ExchangeRecord>& recor
   std::vector<TraceSlice> slices;
   for (const ExchangeRecord& record : records) {
     if (record.bytes_sent + record.bytes_received == 0) continue;
-    slices.push_back({with_chunk(phase_name(record.tag.phase), record.tag.chunk),
+    slices.push_back({with_chunk(std::string(phase_name(record.tag.phase)), record.tag.chunk),
                       record.begin_ns,
                       record.end_ns,
                       {{"bytes_sent", static_cast<double>(record.bytes_sent)},

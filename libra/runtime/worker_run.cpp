@@ -96,6 +96,7 @@ WorkerRun::WorkerRun(const PoolPlan& plan, Transport& transport, AttentionBacken
 
 void WorkerRun::execute(const SequenceTensors& sequence, double softmax_scale) {
   const std::int32_t worker = transport_.worker();
+  log_.clear();
   OwnTensors own(plan_, worker, sequence);
   outputs_ = make_outputs(plan_, plan_.layout.part_of(worker).rows, plan_.options.tp);
   std::vector<std::byte> saved(at(pipeliner_.memory().saved.bytes));

@@ -7,7 +7,6 @@
 #include "libra/base/check.h"
 
 namespace libra {
-namespace {
 
 std::string_view phase_name(Phase phase) {
   switch (phase) {
@@ -27,8 +26,6 @@ std::string_view phase_name(Phase phase) {
   LIBRA_CHECK(false, "phase {} has no name", static_cast<int>(phase));
   return {};
 }
-
-}  // namespace
 
 std::string describe(const Tag& tag) {
   return fmt::format("step {}, {}, chunk {}, round {}", tag.step, phase_name(tag.phase), tag.chunk,

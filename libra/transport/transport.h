@@ -27,6 +27,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "libra/base/stream.h"
@@ -43,6 +44,9 @@ enum class Phase : std::uint8_t {
   kBackwardReturn,    ///< dQ back home
   kGradientReturn,    ///< dK, dV back home
 };
+
+/// "forward dispatch" and so on.
+std::string_view phase_name(Phase phase);
 
 /// Names one exchange among all that two workers have in flight.
 struct Tag {

@@ -18,8 +18,8 @@ struct Planned {
   std::int32_t from = 0;
   std::int32_t to = 0;
   std::int32_t tag = 0;
-  Shape source;
-  Shape target;
+  BlockShape source;
+  BlockShape target;
   std::uint64_t key = 0;
 };
 
@@ -193,9 +193,10 @@ void sends_to_self(Worker& worker) {
 }
 
 void a_large_transfer(Worker& worker) {
-  const Shape shape{.rows = 1024, .row_bytes = 64 * 1024, .gap_bytes = 0};
-  std::vector<Block> out(1, Block(worker.id() == 0 ? shape : Shape{.rows = 0, .row_bytes = 1}));
-  std::vector<Block> in(1, Block(worker.id() == 1 ? shape : Shape{.rows = 0, .row_bytes = 1}));
+  const BlockShape shape{.rows = 1024, .row_bytes = 64 * 1024, .gap_bytes = 0};
+  std::vector<Block> out(1,
+                         Block(worker.id() == 0 ? shape : BlockShape{.rows = 0, .row_bytes = 1}));
+  std::vector<Block> in(1, Block(worker.id() == 1 ? shape : BlockShape{.rows = 0, .row_bytes = 1}));
   out[0].fill(8);
   ring(worker, tag_of(1), out, in);
   EXPECT_TRUE(worker.id() == 1 ? in[0].holds(8) : in[0].untouched());

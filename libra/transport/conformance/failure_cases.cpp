@@ -167,7 +167,7 @@ void a_failed_stream_fails_the_peers(Worker& worker) {
 /// Every worker frees its memory as soon as it has seen the failure, with copies under way.
 void nothing_is_touched_after_the_failure(Worker& worker) {
   const Within limit(kLong);
-  const Shape shape{.rows = 64, .row_bytes = 64 * 1024, .gap_bytes = 64};
+  const BlockShape shape{.rows = 64, .row_bytes = 64 * 1024, .gap_bytes = 64};
   std::vector<Block> out(8, Block(shape));
   std::vector<Block> in(8, Block(shape));
   const std::string failure = failure_of(worker.stream, [&] {

@@ -14,7 +14,7 @@ std::byte expected(std::uint64_t key, std::int64_t position) {
 
 }  // namespace
 
-Block::Block(const Shape& shape)
+Block::Block(const BlockShape& shape)
     : shape_(shape),
       memory_(
           static_cast<std::size_t>(kMargin * 2 + shape.rows * (shape.row_bytes + shape.gap_bytes)),

@@ -11,7 +11,7 @@
 namespace libra::conformance {
 
 /// How a transfer's bytes lie in memory.
-struct Shape {
+struct BlockShape {
   std::int64_t rows = 1;
   std::int64_t row_bytes = 64;
   std::int64_t gap_bytes = 0;  // between the end of a row and the start of the next
@@ -20,7 +20,7 @@ struct Shape {
 /// Memory of one end of a transfer. Bytes outside the rows are guarded.
 class Block {
  public:
-  explicit Block(const Shape& shape);
+  explicit Block(const BlockShape& shape);
 
   /// Writes the bytes that belong to `key`.
   void fill(std::uint64_t key);
@@ -32,7 +32,7 @@ class Block {
   StridedView view();
 
  private:
-  Shape shape_;
+  BlockShape shape_;
   std::vector<std::byte> memory_;
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 #include "libra/base/error.h"
@@ -77,7 +78,7 @@ void Progress::leave() {
 void Progress::run() {
   try {
     serve();
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {  // of whatever kind: peers must not wait for it
     fail(fmt::format("worker {}: {}", ledger_->worker(), error.what()));
   }
   wind_up();
