@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "libra/runtime/tensor_views.h"
 #include "libra/runtime/worker_threads.h"
 #include "libra/transport/inproc/transport.h"
+#include "tests/disturbed_attention.h"
 #include "tests/layer_driver.h"
 #include "tests/matrix_fraction.h"
 #include "tests/pool_check.h"
@@ -33,20 +35,18 @@ TEST(Exactness, RandomPoolsEqualPlainAttention) {
   }
 }
 
-// Half of the tiles elsewhere, four chunks that share two KV heads, zigzag homes.
+// Four workers that all compute for each other, four chunks that share two KV heads, zigzag homes.
 PoolPlan busy_plan(BackwardMode backward, std::int64_t tokens = 48) {
   PlanOptions options;
   options.shape = {8, 2, 6, 4};
   options.storage = DType::kFp64;
   options.cp = 2;
   options.home = HomeKind::kZigzagDocument;
-  options.block_tokens = 8;
+  options.block_tokens = 5;
   options.head_shards = 1;
   options.chunks = 4;
   options.backward = backward;
-  Rng rng(11);
-  return scattered(make_plan(options, {{tokens, {tokens / 2, 5, 0, 1}}, {tokens, {tokens - 3}}}),
-                   rng);
+  return dealt_round(make_plan(options, {{tokens, {tokens / 2, 5, 0, 1}}, {tokens, {tokens - 3}}}));
 }
 
 // Passes of a few layers on every worker of the busy plan, in the order that a test gives.
@@ -120,6 +120,29 @@ TEST_P(PassOrders, ArenasAreReusedOverManyPasses) {
     seat.stream.synchronize();
     EXPECT_EQ(layer.wrong_in_forward() + layer.wrong_in_backward(), "");
   });
+}
+
+// One worker is later than all others with everything: who does not wait for it has wrong results,
+// or overwrites what it has not fetched yet.
+TEST_P(PassOrders, AnyWorkerMayBeLate) {
+  for (std::int32_t late = 0; late < plan_.workers(); ++late) {
+    SCOPED_TRACE(::testing::Message() << "worker " << late);
+    run([this, late](Transport& transport) {
+      const bool is_late = transport.worker() == late;
+      DisturbedAttention attention(late_by(std::chrono::microseconds(is_late ? 500 : 0)));
+      LayerDriver layer(plan_, transport.worker(), 1);
+      Seat seat(transport, attention);
+      const auto pipeliner = seat.pipeliner(plan_);
+      layer.forward(*pipeliner, seat.stream);
+      seat.stream.synchronize();
+      EXPECT_EQ(layer.wrong_in_forward(), "");
+      layer.forward(*pipeliner, seat.stream);
+      layer.backward(*pipeliner, seat.stream);
+      layer.backward(*pipeliner, seat.stream);
+      seat.stream.synchronize();
+      EXPECT_EQ(layer.wrong_in_backward(), "");
+    });
+  }
 }
 
 // Receives run on the worker's own stream, as where all of a device's streams share one queue: a

@@ -3,16 +3,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "libra/base/error.h"
 #include "libra/base/index.h"
 #include "libra/runtime/random_pools.h"
 #include "libra/runtime/worker_threads.h"
 #include "libra/transport/inproc/transport.h"
-#include "tests/failing_attention.h"
+#include "tests/disturbed_attention.h"
 #include "tests/layer_driver.h"
 #include "tests/matrix_fraction.h"
 #include "tests/pool_check.h"
@@ -40,8 +43,7 @@ PoolPlan busy_plan(BackwardMode backward) {
   options.chunks = 3;
   options.backward = backward;
   options.return_lse = true;
-  Rng rng(1);
-  return scattered(make_plan(options, {{24, {24}}, {24, {9, 12}}, {24, {17, 1, 0, 3}}}), rng);
+  return dealt_round(make_plan(options, {{24, {24}}, {24, {9, 12}}, {24, {17, 1, 0, 3}}}));
 }
 
 // What one worker did and saw.
@@ -106,12 +108,13 @@ bool run_with_fault(const PoolPlan& plan, const Injected& injected) {
     Account& account = accounts[at(transport.worker())];
     account.layer = std::make_unique<LayerDriver>(plan, transport.worker(), 1);
     const bool fails = transport.worker() == injected.worker;
-    FailingAttention attention(fails ? injected.fault : Fault::kNone, injected.operation);
+    FaultAt fault(fails ? injected.fault : Fault::kNone, injected.operation);
+    DisturbedAttention attention(std::ref(fault));
     {
       Seat seat(transport, attention);
       run_passes(plan, seat, account);
     }
-    if (fails) reached = attention.has_failed();
+    if (fails) reached = fault.reached();
     expect_nothing_false(account);
   });
   EXPECT_THAT(errors, Each(IsEmpty()));
@@ -204,7 +207,7 @@ bool worker_runs_fail(const PoolPlan& plan, Fault fault, std::int64_t operation)
   bool reached = false;
   const auto errors = on_every_worker(endpoints, [&](Transport& transport) {
     const bool fails = transport.worker() == 0;
-    FailingAttention attention(fails ? fault : Fault::kNone, operation);
+    DisturbedAttention attention(FaultAt(fails ? fault : Fault::kNone, operation));
     WorkerRun run(plan, transport, attention);
     try {
       run.execute(random_inputs(plan, transport.worker(), 1), kSoftmaxScale);
@@ -226,12 +229,15 @@ TEST(Hazard17, WorkerRunsThatFailFreeNothingThatIsInUse) {
   }
 }
 
-TEST(Hazard17, APoolThatFailsThrowsAndEnds) {
+TEST(Hazard17, APoolThatFailsThrowsTheFirstErrorAndEnds) {
   const PoolPlan plan = busy_plan(BackwardMode::kKeep);
   auto endpoints = make_inproc_group(plan.workers(), {kLong});
-  FailingAttention attention(Fault::kOnTheHost, 20);  // shared: whoever comes to it
-  EXPECT_ANY_THROW(
-      run_pool(plan, endpoints, attention, random_pool_inputs(plan, 1), kSoftmaxScale));
+  std::atomic<int> left = 20;  // whoever comes to it
+  DisturbedAttention attention([&left](TaskQueue&) {
+    if (left-- == 0) throw InputError("the device", "is out of memory");
+  });
+  EXPECT_THROW(run_pool(plan, endpoints, attention, random_pool_inputs(plan, 1), kSoftmaxScale),
+               InputError);
 }
 
 }  // namespace

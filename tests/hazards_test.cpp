@@ -250,8 +250,7 @@ TEST(Hazard20, BuffersMayBeFreedAsSoonAsTheStreamHasPassed) {
   options.shape = {8, 2, 4, 4};
   options.chunks = 4;
   options.block_tokens = 8;
-  Rng rng(3);
-  const PoolPlan plan = scattered(make_plan(options, {{48, {48}}, {48, {20, 9}}}), rng);
+  const PoolPlan plan = dealt_round(make_plan(options, {{48, {48}}, {48, {20, 9}}}));
   const auto endpoints = make_inproc_group(2, {});
   const auto errors = on_every_worker(endpoints, [&](Transport& transport) {
     Seat seat(transport);

@@ -80,8 +80,7 @@ TEST(Traffic, EveryChunkOfAWorkerMovesTheSameBytes) {
   options.head_shards = 1;
   options.chunks = 4;
   options.backward = BackwardMode::kRefetch;
-  Rng rng(5);
-  const PoolPlan plan = scattered(make_plan(options, {{40, {40}}, {40, {7, 13, 9}}}), rng);
+  const PoolPlan plan = dealt_round(make_plan(options, {{40, {40}}, {40, {7, 13, 9}}}));
   const PoolRun run = run_inproc(plan, random_pool_inputs(plan, 1));
   for (const Phase phase :
        {Phase::kForwardDispatch, Phase::kForwardReturn, Phase::kBackwardDispatch,

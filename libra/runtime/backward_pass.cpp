@@ -118,26 +118,17 @@ void BackwardPass::post_key_gradients(std::int32_t kv_chunk) {
   key_gradients_[at(kv_chunk)] = post(gradients);
 }
 
-// By destination, this worker's own share in its place among the others: kv_out is sorted by
+// This worker's own share of fetched groups first, then what comes home: kv_out is sorted by
 // destination.
 void BackwardPass::add_key_gradients(std::int32_t kv_chunk) {
-  wait(key_gradients_[at(kv_chunk)]);
-  bool own_share_added = false;
-  std::int64_t staged_row = 0;
-  for (const RowMove& move : program().kv_out) {
-    if (!own_share_added && move.to > program().worker) {
-      add_own_share(kv_chunk);
-      own_share_added = true;
-    }
-    add_rows({memory().arena.dk_home, memory().arena.dv_home, staged_row}, move, kv_chunk);
-    staged_row += move.rows;
-  }
-  if (!own_share_added) add_own_share(kv_chunk);
-}
-
-void BackwardPass::add_own_share(std::int32_t kv_chunk) {
   for (const RowMove& copy : program().kv_copies) {
     add_rows({memory().arena.dk, memory().arena.dv, copy.to_row}, copy, kv_chunk);
+  }
+  wait(key_gradients_[at(kv_chunk)]);
+  std::int64_t staged_row = 0;
+  for (const RowMove& move : program().kv_out) {
+    add_rows({memory().arena.dk_home, memory().arena.dv_home, staged_row}, move, kv_chunk);
+    staged_row += move.rows;
   }
 }
 

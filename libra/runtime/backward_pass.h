@@ -30,7 +30,6 @@ class BackwardPass final : public ChunkedPass {
   BackwardTensors tensors_of(const EntryGroup& group, std::int32_t chunk) const;
   void post_key_gradients(std::int32_t kv_chunk);
   void add_key_gradients(std::int32_t kv_chunk);
-  void add_own_share(std::int32_t kv_chunk);
   /// Where the gradients of a move's keys lie in the arena.
   struct GradientRows {
     const Region& dk;

@@ -3,6 +3,7 @@
 #include <exception>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "libra/base/error.h"
 #include "libra/base/index.h"
@@ -10,24 +11,27 @@
 namespace libra {
 namespace {
 
-// The error that explains a failure. When one worker fails for its own reason, the others fail with
-// TransportErrors that follow from it and may come first.
+// The error to report for all threads: the first, but rather one that is no TransportError, since
+// those may be about another worker's failure and arrive before that worker's own account of it.
 class FirstError {
  public:
-  void keep(std::exception_ptr error, bool follows) {
-    const std::lock_guard lock(mutex_);
-    if (error_ && (!follows_ || follows)) return;
-    error_ = std::move(error);
-    follows_ = follows;
-  }
+  void keep_consequence(std::exception_ptr error) { keep(consequence_, std::move(error)); }
+  void keep_cause(std::exception_ptr error) { keep(cause_, std::move(error)); }
+
   void rethrow() const {
-    if (error_) std::rethrow_exception(error_);
+    if (cause_) std::rethrow_exception(cause_);
+    if (consequence_) std::rethrow_exception(consequence_);
   }
 
  private:
+  void keep(std::exception_ptr& place, std::exception_ptr error) {
+    const std::lock_guard lock(mutex_);
+    if (!place) place = std::move(error);
+  }
+
   std::mutex mutex_;
-  std::exception_ptr error_;
-  bool follows_ = false;
+  std::exception_ptr cause_;
+  std::exception_ptr consequence_;
 };
 
 struct PoolTask {
@@ -57,9 +61,11 @@ void run_workers(PoolTask& task, std::vector<std::unique_ptr<Transport>>& endpoi
     threads.emplace_back([&task, &first_error, transport = endpoint.get()] {
       try {
         run_worker(task, *transport);
+      } catch (const TransportError& error) {
+        first_error.keep_consequence(std::current_exception());
+        transport->abort(error.what());
       } catch (const std::exception& error) {
-        const bool follows = dynamic_cast<const TransportError*>(&error) != nullptr;
-        first_error.keep(std::current_exception(), follows);
+        first_error.keep_cause(std::current_exception());
         transport->abort(error.what());
       }
     });

@@ -28,8 +28,8 @@ struct PoolRun {
 /// Inputs of every replica, from one seed.
 std::vector<SequenceTensors> random_pool_inputs(const PoolPlan& plan, std::uint64_t seed);
 
-/// Blocks until all workers are done. If one fails, the others are told to stop, and the first
-/// error is thrown. Requires endpoints[w]->worker() == w.
+/// Blocks until all workers are done. If one fails, the others are told to stop, and its error is
+/// thrown. Requires endpoints[w]->worker() == w.
 PoolRun run_pool(const PoolPlan& plan, std::vector<std::unique_ptr<Transport>>& endpoints,
                  AttentionBackend& backend, const std::vector<SequenceTensors>& inputs,
                  double softmax_scale);

@@ -22,6 +22,14 @@ PoolPlan scattered(const PoolPlan& plan, Rng& rng) {
   return with_tiles_at(plan, std::move(destination));
 }
 
+PoolPlan dealt_round(const PoolPlan& plan) {
+  std::vector<std::int32_t> destination;
+  for (std::int32_t tile = 0; tile < plan.tiling.tiles(); ++tile) {
+    destination.push_back((plan.tiling.home_of(tile) + tile % 3) % plan.workers());
+  }
+  return with_tiles_at(plan, std::move(destination));
+}
+
 PoolPlan with_tiles_at(const PoolPlan& plan, std::vector<std::int32_t> destination) {
   std::vector<std::int64_t> costs;
   for (const Block& block : plan.tiling.blocks) costs.push_back(block.cost);

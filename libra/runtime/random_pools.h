@@ -14,6 +14,10 @@ PoolPlan random_plan(std::uint64_t seed, std::int64_t max_tokens);
 /// The plan with every tile's destination drawn.
 PoolPlan scattered(const PoolPlan& plan, Rng& rng);
 
+/// The plan with every third tile at its home, the others one or two workers further: everybody
+/// sends to and computes for others, in circles.
+PoolPlan dealt_round(const PoolPlan& plan);
+
 /// The plan with these destinations, by tile.
 PoolPlan with_tiles_at(const PoolPlan& plan, std::vector<std::int32_t> destination);
 

@@ -25,10 +25,11 @@ struct Work {
 
 using WorkByGroup = std::array<std::vector<Work>, 4>;  // index: q_in_arena * 2 + kv_in_arena
 
-// Whether b goes on where a ends, in the sample and in the query tensor alike.
+// Whether b goes on where a ends, in the sample and in the query tensor alike. Of one sample and
+// shard, all work of a group has its keys in the same place.
 bool continues(const Work& a, const Work& b) {
   return a.shard == b.shard && a.sample == b.sample && a.queries.end == b.queries.begin &&
-         a.q_row + a.queries.size() == b.q_row && a.kv_row == b.kv_row;
+         a.q_row + a.queries.size() == b.q_row;
 }
 
 // Pieces of neighbouring blocks of one sample become one entry: fewer, longer entries over the same
