@@ -66,10 +66,10 @@ void print_by_pool_size(const std::string& corpus, const std::vector<Costs>& win
   for (const std::int32_t pool_size : {1, 2, 4, 8, 16, 32, 64}) {
     for (const Grouping grouping : kGroupings) {
       const Spread s = excess(windows, pool_size, grouping);
-      fmt::print(
-          R"({{"table":"r_minus_1","corpus":"{}","p":{},"method":"{}","mean":{:.6f},"standard_error":{:.6f},"worst":{:.6f}}})"
-          "\n",
-          corpus, pool_size, grouping_name(grouping), s.mean, s.standard_error, s.worst);
+      fmt::print(R"({{"table":"r_minus_1","corpus":"{}","p":{},"method":"{}","mean":{:.6f},)"
+                 R"("standard_error":{:.6f},"worst":{:.6f}}})"
+                 "\n",
+                 corpus, pool_size, grouping_name(grouping), s.mean, s.standard_error, s.worst);
     }
   }
 }
@@ -82,10 +82,10 @@ void print_needed_pool_size(const std::string& corpus, const std::vector<Costs>&
     std::int32_t pool_size = 1;
     while (pool_size < 64 && excess(windows, pool_size, Grouping::kVrsp).mean > wanted)
       pool_size *= 2;
-    fmt::print(
-        R"({{"table":"needed_p","corpus":"{}","wanted_r_minus_1":{},"p":{},"heaviest_over_mean":{:.3f}}})"
-        "\n",
-        corpus, wanted, pool_size, ratio);
+    fmt::print(R"({{"table":"needed_p","corpus":"{}","wanted_r_minus_1":{},"p":{},)"
+               R"("heaviest_over_mean":{:.3f}}})"
+               "\n",
+               corpus, wanted, pool_size, ratio);
   }
 }
 
@@ -98,10 +98,10 @@ void print_by_pools(const std::string& corpus, const std::vector<Costs>& windows
                        costs.begin() + static_cast<std::ptrdiff_t>(pools * kPoolSize));
     for (const Grouping grouping : {Grouping::kProduction, Grouping::kVrsp}) {
       const Spread s = excess(cut, kPoolSize, grouping);
-      fmt::print(
-          R"({{"table":"r_by_k","corpus":"{}","p":{},"k":{},"method":"{}","mean":{:.6f},"standard_error":{:.6f}}})"
-          "\n",
-          corpus, kPoolSize, pools, grouping_name(grouping), s.mean, s.standard_error);
+      fmt::print(R"({{"table":"r_by_k","corpus":"{}","p":{},"k":{},"method":"{}","mean":{:.6f},)"
+                 R"("standard_error":{:.6f}}})"
+                 "\n",
+                 corpus, kPoolSize, pools, grouping_name(grouping), s.mean, s.standard_error);
     }
   }
 }

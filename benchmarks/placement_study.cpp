@@ -91,15 +91,16 @@ void study_placer(const StudyOptions& study, const std::vector<std::vector<Packe
   }
   std::sort(plan_us.begin(), plan_us.end());
   const auto n = static_cast<double>(pools.size());
-  fmt::print(
-      R"({{"table":"placement","corpus":"{}","workers":{},"head_shards":{},"kv_heads":{},"home":"{}","placer":"{}",)"
-      R"("fetch":"{}","pools":{},"max_over_mean":{:.4f},"worst":{:.4f},"gb_total":{:.2f},"gb_inter_node":{:.2f},)"
-      R"("tiles_moved":{:.1f},"plan_us_median":{:.1f},"plan_us_p90":{:.1f}}})"
-      "\n",
-      study.corpus, kPoolSize * study.cp, options.head_shards, study.kv_heads, study.home,
-      placer_name(placer), fetch_name(fetch), pools.size(), max_over_mean / n, worst,
-      bytes / n / 1e9, inter_node / n / 1e9, moved / n, plan_us[plan_us.size() / 2],
-      plan_us[plan_us.size() * 9 / 10]);
+  fmt::print(R"({{"table":"placement","corpus":"{}","workers":{},"head_shards":{},"kv_heads":{},)"
+             R"("home":"{}","placer":"{}",)"
+             R"("fetch":"{}","pools":{},"max_over_mean":{:.4f},"worst":{:.4f},)"
+             R"("gb_total":{:.2f},"gb_inter_node":{:.2f},)"
+             R"("tiles_moved":{:.1f},"plan_us_median":{:.1f},"plan_us_p90":{:.1f}}})"
+             "\n",
+             study.corpus, kPoolSize * study.cp, options.head_shards, study.kv_heads, study.home,
+             placer_name(placer), fetch_name(fetch), pools.size(), max_over_mean / n, worst,
+             bytes / n / 1e9, inter_node / n / 1e9, moved / n, plan_us[plan_us.size() / 2],
+             plan_us[plan_us.size() * 9 / 10]);
 }
 
 }  // namespace
