@@ -30,18 +30,19 @@ Json to_json(const PlacerFigures& figures) {
   if (!figures.plan.skipped.empty()) return {{"skipped", figures.plan.skipped}};
   const PlanOptions& options = figures.plan.options;
   return {{"head_shards", options.head_shards},
-          {"chunks", options.chunks},
+          {"chunks", {{"smallest", figures.chunks_smallest}, {"largest", figures.chunks_largest}}},
           {"block", options.block_tokens},
           {"fetch", fetch_name(options.fetch)},
           {"tau", options.tau_ppm / 1e6},
-          {"backward", backward_name(options.backward)},
           {"pools", figures.pools},
+          {"refetch_pools", figures.refetch_pools},
           {"max_over_mean",
            {{"mean", figures.max_over_mean_mean}, {"worst", figures.max_over_mean_worst}}},
           {"bytes_total", figures.bytes_total},
           {"bytes_inter_node", figures.bytes_inter_node},
           {"max_in_bytes", figures.max_in_bytes},
           {"max_out_bytes", figures.max_out_bytes},
+          {"bytes_backward", figures.bytes_backward},
           {"bytes_backward_keep", figures.bytes_backward_keep},
           {"bytes_backward_refetch", figures.bytes_backward_refetch},
           {"tiles", figures.tiles},
@@ -80,26 +81,38 @@ std::string grouping_text(const PlanStudy& study) {
 
 std::string bytes_text(double bytes) { return format_bytes(static_cast<std::int64_t>(bytes)); }
 
+std::string chunks_text(const PlacerFigures& figures) {
+  if (figures.chunks_smallest == figures.chunks_largest) {
+    return fmt::format("{}", figures.chunks_largest);
+  }
+  return fmt::format("{}-{}", figures.chunks_smallest, figures.chunks_largest);
+}
+
+std::string note_text(const PlacerFigures& figures) {
+  const PlacerPlan& plan = figures.plan;
+  const std::string_view name = placer_name(plan.placer);
+  if (!plan.skipped.empty()) return fmt::format("  {} is left out: {}\n", name, plan.skipped);
+  if (figures.refetch_pools == 0 || plan.options.backward == BackwardMode::kRefetch) return "";
+  return fmt::format("  {}: {} of {} pools refetch, to stay under the memory cap\n", name,
+                     figures.refetch_pools, figures.pools);
+}
+
 std::string placer_text(const PlanStudy& study) {
   TextTable table({"placer", "H", "M", "fetch", "max/mean", "worst", "moved", "bytes", "inter-node",
                    "max in", "max out", "backward", "memory", "plan us"});
   std::string notes;
   for (const PlacerFigures& f : study.placers) {
-    const std::string name(placer_name(f.plan.placer));
-    if (!f.plan.skipped.empty()) {
-      notes += fmt::format("  {} is left out: {}\n", name, f.plan.skipped);
-      continue;
-    }
+    notes += note_text(f);
+    if (!f.plan.skipped.empty()) continue;
     const PlanOptions& options = f.plan.options;
-    const bool keep = options.backward == BackwardMode::kKeep;
-    table.add({name, fmt::format("{}", options.head_shards), fmt::format("{}", options.chunks),
-               std::string(fetch_name(options.fetch)), fmt::format("{:.3f}", f.max_over_mean_mean),
-               fmt::format("{:.3f}", f.max_over_mean_worst),
-               fmt::format("{:.1f}%", f.tiles > 0 ? 100 * f.tiles_moved / f.tiles : 0),
-               bytes_text(f.bytes_total), bytes_text(f.bytes_inter_node),
-               bytes_text(f.max_in_bytes), bytes_text(f.max_out_bytes),
-               bytes_text(keep ? f.bytes_backward_keep : f.bytes_backward_refetch),
-               bytes_text(f.memory_bytes), fmt::format("{:.0f}", f.plan_us)});
+    table.add(
+        {std::string(placer_name(f.plan.placer)), fmt::format("{}", options.head_shards),
+         chunks_text(f), std::string(fetch_name(options.fetch)),
+         fmt::format("{:.3f}", f.max_over_mean_mean), fmt::format("{:.3f}", f.max_over_mean_worst),
+         fmt::format("{:.1f}%", f.tiles > 0 ? 100 * f.tiles_moved / f.tiles : 0),
+         bytes_text(f.bytes_total), bytes_text(f.bytes_inter_node), bytes_text(f.max_in_bytes),
+         bytes_text(f.max_out_bytes), bytes_text(f.bytes_backward), bytes_text(f.memory_bytes),
+         fmt::format("{:.0f}", f.plan_us)});
   }
   return fmt::format(
       "Workers of a pool: heaviest over mean; bytes of a pool per layer, forward\n{}{}",

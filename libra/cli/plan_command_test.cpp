@@ -109,7 +109,7 @@ TEST(PlanCommandTest, UlyssesTakesAsManyChunksAsItsHeadsAllow) {
   const auto json = json_of("plan --steps 1 --placer none,ulysses --corpus " + mix() +
                             " --seq-len 256K --oversize truncate --gbs 2 --dp 2 --pool 2 --cp 16");
   EXPECT_EQ(json["placers"]["ulysses"]["head_shards"], 16);
-  EXPECT_EQ(json["placers"]["ulysses"]["chunks"], 2);
+  EXPECT_EQ(json["placers"]["ulysses"]["chunks"]["largest"], 2);
 }
 
 TEST(PlanCommandTest, SecondsBalanceAnotherCost) {
@@ -118,12 +118,47 @@ TEST(PlanCommandTest, SecondsBalanceAnotherCost) {
   EXPECT_LT(json["placers"]["reserve"]["max_over_mean"]["worst"].get<double>(), 1.2);
 }
 
-TEST(PlanCommandTest, MemoryCapIsKeptByMoreChunksOrRefetch) {
-  const auto free = json_of("plan --steps 1 --placer reserve " + small_job());
-  const std::int64_t needed = free["placers"]["reserve"]["memory"]["max_bytes"];
-  const auto capped = json_of("plan --steps 1 --placer reserve " + small_job() + " --memory-cap " +
-                              std::to_string(needed - 1));
-  EXPECT_LT(capped["placers"]["reserve"]["memory"]["max_bytes"].get<std::int64_t>(), needed);
+// The figures of `reserve`, of all pools of a window, under a cap of this share of what it takes
+// without one.
+nlohmann::json capped(double share) {
+  const std::string command = "plan --steps 1 --placer reserve --chunks 2 " + small_job();
+  const auto free = json_of(command)["placers"]["reserve"];
+  const auto cap = static_cast<std::int64_t>(free["memory"]["max_bytes"].get<double>() * share);
+  const auto figures = json_of(command + " --memory-cap " + std::to_string(cap));
+  EXPECT_LE(figures["placers"]["reserve"]["memory"]["max_bytes"].get<std::int64_t>(), cap);
+  return figures["placers"]["reserve"];
+}
+
+TEST(PlanCommandTest, WithoutACapEveryPoolUsesTheOptionsAsGiven) {
+  const auto free = json_of("plan --steps 1 --placer reserve --chunks 2 " + small_job());
+  const auto& figures = free["placers"]["reserve"];
+  EXPECT_EQ(figures["chunks"], nlohmann::json({{"smallest", 2}, {"largest", 2}}));
+  EXPECT_EQ(figures["refetch_pools"], 0);
+  EXPECT_EQ(figures["bytes_backward"], figures["bytes_backward_keep"]);
+}
+
+TEST(PlanCommandTest, MoreChunksUnderAMemoryCapAreReported) {
+  const auto figures = capped(0.99);
+  EXPECT_EQ(figures["chunks"]["smallest"], 2);
+  EXPECT_GT(figures["chunks"]["largest"], 2);
+}
+
+TEST(PlanCommandTest, RefetchUnderAMemoryCapIsReportedWithItsBytes) {
+  const auto figures = capped(0.6);
+  EXPECT_GT(figures["refetch_pools"], 0);
+  EXPECT_GT(figures["bytes_backward"], figures["bytes_backward_keep"]);
+  if (figures["refetch_pools"] == figures["pools"]) {
+    EXPECT_EQ(figures["bytes_backward"], figures["bytes_backward_refetch"]);
+  }
+}
+
+TEST(PlanCommandTest, TextShowsTheRangeOfChunksThatAMemoryCapTook) {
+  const std::string job = "plan --steps 1 --placer reserve --chunks 2 " + small_job();
+  const auto free = json_of(job)["placers"]["reserve"];
+  const auto cap = static_cast<std::int64_t>(free["memory"]["max_bytes"].get<double>() * 0.6);
+  const std::string text = libra(job + " --memory-cap " + std::to_string(cap)).out;
+  EXPECT_THAT(text, testing::ContainsRegex("reserve  2  2-[0-9]+ "));
+  EXPECT_THAT(text, testing::ContainsRegex("reserve: [0-9]+ of 8 pools refetch"));
 }
 
 TEST(PlanCommandTest, TextHasBothTables) {

@@ -28,12 +28,21 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
+// What the plan uses: under --memory-cap not always what was asked for.
+void add_used_options(PlacerFigures& figures, const PlanOptions& used) {
+  const bool first = figures.pools == 0;
+  figures.chunks_smallest = first ? used.chunks : std::min(figures.chunks_smallest, used.chunks);
+  figures.chunks_largest = std::max(figures.chunks_largest, used.chunks);
+  if (used.backward == BackwardMode::kRefetch) ++figures.refetch_pools;
+}
+
 // Adds a pool's plan to the sums; they become means at the end.
 void add(PlacerFigures& sums, const PoolPlan& plan, std::int32_t gpus_per_node,
          std::int64_t first_gpu) {
   const TrafficReport forward = forward_traffic(plan);
   const double ratio = plan.placement.max_over_mean();
   const std::int64_t memory = max_memory_bytes(plan);
+  add_used_options(sums, plan.options);
   ++sums.pools;
   sums.max_over_mean_mean += ratio;
   sums.max_over_mean_worst = std::max(sums.max_over_mean_worst, ratio);
@@ -41,6 +50,7 @@ void add(PlacerFigures& sums, const PoolPlan& plan, std::int32_t gpus_per_node,
   sums.bytes_inter_node += static_cast<double>(forward.inter_node(gpus_per_node, first_gpu));
   sums.max_in_bytes += static_cast<double>(forward.max_in());
   sums.max_out_bytes += static_cast<double>(forward.max_out());
+  sums.bytes_backward += static_cast<double>(backward_traffic(plan, plan.options.backward).total());
   sums.bytes_backward_keep +=
       static_cast<double>(backward_traffic(plan, BackwardMode::kKeep).total());
   sums.bytes_backward_refetch +=
@@ -54,10 +64,10 @@ void add(PlacerFigures& sums, const PoolPlan& plan, std::int32_t gpus_per_node,
 
 void finish(PlacerFigures& sums) {
   if (sums.pools == 0) return;
-  for (double* sum :
-       {&sums.max_over_mean_mean, &sums.bytes_total, &sums.bytes_inter_node, &sums.max_in_bytes,
-        &sums.max_out_bytes, &sums.bytes_backward_keep, &sums.bytes_backward_refetch, &sums.tiles,
-        &sums.tiles_moved, &sums.arena_bytes, &sums.memory_bytes}) {
+  for (double* sum : {&sums.max_over_mean_mean, &sums.bytes_total, &sums.bytes_inter_node,
+                      &sums.max_in_bytes, &sums.max_out_bytes, &sums.bytes_backward,
+                      &sums.bytes_backward_keep, &sums.bytes_backward_refetch, &sums.tiles,
+                      &sums.tiles_moved, &sums.arena_bytes, &sums.memory_bytes}) {
     *sum /= static_cast<double>(sums.pools);
   }
   sums.plan_us = median(sums.plan_times_us);

@@ -18,12 +18,16 @@ inline constexpr std::array<Grouping, 4> kGroupings = {Grouping::kProduction, Gr
 struct PlacerFigures {
   PlacerPlan plan;
   std::int64_t pools = 0;
+  std::int32_t chunks_smallest = 0;  ///< used; --memory-cap may take more than plan.options say
+  std::int32_t chunks_largest = 0;   ///< likewise
+  std::int64_t refetch_pools = 0;    ///< pools whose plan refetches, likewise
   double max_over_mean_mean = 0;
   double max_over_mean_worst = 0;
   double bytes_total = 0;       ///< forward
   double bytes_inter_node = 0;  ///< forward
   double max_in_bytes = 0;      ///< forward
   double max_out_bytes = 0;     ///< forward
+  double bytes_backward = 0;    ///< in the mode that each pool uses
   double bytes_backward_keep = 0;
   double bytes_backward_refetch = 0;
   double tiles = 0;
