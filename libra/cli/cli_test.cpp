@@ -2,8 +2,11 @@
 
 #include <gmock/gmock.h>
 
+#include <filesystem>
+
 #include "libra/base/version.h"
 #include "libra/cli/test_program.h"
+#include "libra/corpus/test_files.h"
 
 namespace libra::cli {
 namespace {
@@ -131,6 +134,26 @@ TEST(CliTest, OversizeErrorNamesTheOtherPoliciesAndHowManySamples) {
       libra("plan --corpus " + mix() + " --seq-len 256K --gbs 16 --dp 4 --cp 2 --pool 2"),
       "110 documents are longer than the packed sequence of 256K tokens (the longest has "
       "1048576): choose oversize truncate, split or drop");
+}
+
+TEST(CliTest, TwoOutputsInOneFileAreRefused) {
+  const TempDir folder;
+  const std::string file = folder.path() + "/out";
+  const std::string other_name = folder.path() + "/./out";
+  const std::string wanted = other_name + ": is named for two outputs";
+  expect_refused(libra("plan " + small_job(), {"--json", file, "--save", other_name}), wanted);
+  expect_refused(libra("run " + small_job(), {"--json", file, "--trace", other_name}), wanted);
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+TEST(CliTest, AnOutputThatFailsLeavesNeitherTextNorFiles) {
+  const TempDir folder;
+  const std::string file = folder.path() + "/out";
+  const std::string wanted = "/dev/full: cannot be written";
+  const std::string plan = "plan --steps 1 " + small_job();
+  expect_refused(libra(plan, {"--json", "/dev/full", "--save", file}), wanted);
+  expect_refused(libra(plan, {"--json", file, "--save", "/dev/full"}), wanted);
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
 TEST(CliTest, AnUnwritableStandardOutputIsAnError) {

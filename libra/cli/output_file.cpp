@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 
 #include "libra/base/error.h"
 
@@ -28,7 +27,9 @@ bool is_special(const fs::path& target) {
 
 std::string followed(const std::string& path) {
   std::error_code failed;
-  const fs::path target = fs::weakly_canonical(path, failed);
+  const fs::path absolute = fs::absolute(path, failed);  // else a new file's name stays relative
+  if (failed) return path;
+  const fs::path target = fs::weakly_canonical(absolute, failed);
   return failed ? path : target.string();
 }
 
@@ -39,25 +40,29 @@ OutputFile::OutputFile(const std::string& path) : path_(path), target_(followed(
   if (path.empty() || fs::is_directory(target_, ignored)) {
     throw InputError(path, "cannot be written: it must be the name of a file");
   }
-  temporary_ = is_special(target_) ? target_ : fmt::format("{}.{}.partial", target_, getpid());
+  const bool directly = is_special(target_);
+  const std::string written = directly ? target_ : fmt::format("{}.{}.partial", target_, getpid());
   errno = 0;
-  if (!std::ofstream(temporary_, std::ios::binary)) {
-    temporary_.clear();
-    refuse(path_);
-  }
+  stream_.open(written, std::ios::binary | std::ios::trunc);
+  if (!stream_) refuse(path_);
+  if (!directly) temporary_ = written;
 }
 
 OutputFile::~OutputFile() {
-  if (!temporary_.empty() && temporary_ != target_) std::remove(temporary_.c_str());
+  if (!temporary_.empty()) std::remove(temporary_.c_str());
 }
 
-void OutputFile::commit(std::string_view content) {
+void OutputFile::write(std::string_view content) {
   errno = 0;
-  std::ofstream file(temporary_, std::ios::binary | std::ios::trunc);
-  file.write(content.data(), static_cast<std::streamsize>(content.size()));
-  file.close();
-  if (!file) refuse(path_);
-  if (temporary_ != target_ && std::rename(temporary_.c_str(), target_.c_str()) != 0) refuse(path_);
+  stream_.write(content.data(), static_cast<std::streamsize>(content.size()));
+  stream_.close();
+  if (!stream_) refuse(path_);
+}
+
+void OutputFile::commit() {
+  if (temporary_.empty()) return;
+  errno = 0;
+  if (std::rename(temporary_.c_str(), target_.c_str()) != 0) refuse(path_);
   temporary_.clear();
 }
 

@@ -122,14 +122,13 @@ std::string placer_text(const PlanStudy& study) {
 int run(const Options& options, const Console& console) {
   if (options.steps < 1) throw ConfigError("--steps is 0: it must be at least 1");
   Report report(console, options.job.json);
-  std::unique_ptr<OutputFile> save;
-  if (!options.save.empty()) save = std::make_unique<OutputFile>(options.save);
+  report.add_file(options.save);
   Job job(options.job,
           {PlacerKind::kNone, PlacerKind::kUlysses, PlacerKind::kPaper, PlacerKind::kReserve});
   const PlanStudy study = study_plans(job, options.steps, options.save, console);
   report.text() << describe(job) << '\n' << grouping_text(study) << '\n' << placer_text(study);
-  if (save) {
-    save->commit(study.first_plan);
+  report.write(options.save, study.first_plan);
+  if (!options.save.empty()) {
     report.text() << fmt::format("\nsaved {}: pool 0 of window 0, placer {}\n", options.save,
                                  placer_name(saved_placer(job).placer));
   }

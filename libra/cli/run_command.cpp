@@ -125,16 +125,15 @@ void execute_placers(RunSummary& summary, const Job& job, const Options& options
 int run(const Options& options, const Console& console) {
   const bool reporting = console.mpi == nullptr || console.mpi->rank() == 0;
   Report report(console, reporting ? options.job.json : "");
-  std::unique_ptr<OutputFile> trace;
-  if (reporting && !options.trace.empty()) trace = std::make_unique<OutputFile>(options.trace);
+  if (reporting) report.add_file(options.trace);
   Job job(options.job, {PlacerKind::kNone, PlacerKind::kReserve});
   const auto executor = make_executor(options, job.workers(), console);
   RunSummary summary = summarise(job, options, choose_pool(job, options.which_pool));
   execute_placers(summary, job, options, *executor, console);
   if (!reporting) return kGood;
   report.text() << describe(job) << run_text(summary);
-  if (trace) {
-    trace->commit(trace_text(summary.runs));
+  if (!options.trace.empty()) {
+    report.write(options.trace, trace_text(summary.runs));
     report.text() << fmt::format("timeline: {} (open it in Perfetto)\n", options.trace);
   }
   report.finish(run_json(job, summary));
