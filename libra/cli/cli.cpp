@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <new>
 #include <sstream>
@@ -84,12 +85,10 @@ Outcome execute(const std::vector<std::string>& arguments, const Console& consol
   return {dispatch(commands, console), {}};
 }
 
-Outcome guarded(const std::vector<std::string>& arguments, const Console& console) {
+// What an exception means to the caller of the program.
+Outcome guarded(const std::function<Outcome()>& action) {
   try {
-    Outcome outcome = execute(arguments, console);
-    console.out.flush();
-    if (!console.out) throw InputError("standard output", "cannot be written to");
-    return outcome;
+    return action();
   } catch (const TransportError& error) {
     return {kFailed, error.what()};
   } catch (const Error& error) {
@@ -101,17 +100,30 @@ Outcome guarded(const std::vector<std::string>& arguments, const Console& consol
   }
 }
 
+Outcome run_command_line(const std::vector<std::string>& arguments, const Console& console) {
+  return guarded([&] {
+    Outcome outcome = execute(arguments, console);
+    console.out.flush();
+    if (!console.out) throw InputError("standard output", "cannot be written to");
+    return outcome;
+  });
+}
+
 void print_error(const Outcome& outcome, const Console& console) {
   if (outcome.error.empty()) return;
   console.err << "libra: error: " << one_line(outcome.error) << '\n' << std::flush;
 }
 
+// Whether MPI has to be started, which is before the options are read.
 bool asks_for_mpi(const std::vector<std::string>& arguments) {
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (arguments[i] == "--transport=mpi") return true;
-    if (arguments[i] == "mpi" && i > 0 && arguments[i - 1] == "--transport") return true;
+  if (arguments.empty() || arguments.front() != "run") return false;
+  bool mpi = false;
+  for (std::size_t i = 1; i < arguments.size(); ++i) {
+    if (arguments[i] == "--help" || arguments[i] == "-h") return false;
+    mpi = mpi || arguments[i] == "--transport=mpi" ||
+          (arguments[i] == "mpi" && arguments[i - 1] == "--transport");
   }
-  return false;
+  return mpi;
 }
 
 // What one rank finds wrong, mostly all do. Rank 0 says it and ends the job; the others speak up
@@ -125,25 +137,27 @@ int end_with(const Outcome& outcome, MpiJob& job, const Console& console) {
 
 int run_as_rank(const std::vector<std::string>& arguments, const Console& console) {
   std::unique_ptr<MpiJob> job;
-  try {
+  const Outcome started = guarded([&job] {
     job = start_mpi_job();
-  } catch (const Error& error) {
-    print_error({kBadInput, error.what()}, console);
-    return kBadInput;
+    return Outcome{};
+  });
+  if (job == nullptr) {
+    print_error(started, console);
+    return started.code;
   }
   std::ostringstream unread;
   const bool first = job->rank() == 0;
   const Console own{first ? console.out : unread, first ? console.err : unread,
                     first && console.err_is_terminal, job.get()};
-  const Outcome outcome = guarded(arguments, own);
+  const Outcome outcome = run_command_line(arguments, own);
   return outcome.error.empty() ? outcome.code : end_with(outcome, *job, console);
 }
 
 }  // namespace
 
 int run_cli(const std::vector<std::string>& arguments, const Console& console) {
-  if (asks_for_mpi(arguments)) return run_as_rank(arguments, console);
-  const Outcome outcome = guarded(arguments, console);
+  if (console.mpi == nullptr && asks_for_mpi(arguments)) return run_as_rank(arguments, console);
+  const Outcome outcome = run_command_line(arguments, console);
   print_error(outcome, console);
   return outcome.code;
 }

@@ -13,9 +13,9 @@
 
 namespace libra::cli {
 
-/// `arguments`: without the program's name. Returns an ExitCode; never throws. With `--transport
-/// mpi` among them it starts MPI, only rank 0 writes to the console, and an error ends the whole
-/// job.
+/// `arguments`: without the program's name. Returns an ExitCode; never throws. `run
+/// --transport mpi` starts MPI unless the console has a job already; then only rank 0 writes to the
+/// console, and an error ends the whole job.
 int run_cli(const std::vector<std::string>& arguments, const Console& console);
 
 }  // namespace libra::cli

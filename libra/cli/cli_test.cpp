@@ -39,6 +39,53 @@ TEST(CliTest, HelpOfEveryCommandHasDefaultsAndAnExample) {
   EXPECT_THAT(libra("plan --help").out, HasSubstr("--block SIZE=4K"));
 }
 
+TEST(CliTest, HelpOfPlanAndRunHasEveryDefaultAndWhatIsRequired) {
+  const std::vector<const char*> common = {"--corpus PATH REQUIRED",
+                                           "--seq-len SIZE REQUIRED",
+                                           "--gbs N REQUIRED",
+                                           "--dp N REQUIRED",
+                                           "--cp N REQUIRED",
+                                           "--pool N REQUIRED",
+                                           "--tp N=1",
+                                           "--packing NAME=first-fit",
+                                           "--oversize POLICY=error",
+                                           "--order NAME=shuffled",
+                                           "--seed N=0",
+                                           "--model NAME=qwen3-8b",
+                                           "--block SIZE=4K",
+                                           "--head-shards N=2",
+                                           "--chunks N=4",
+                                           "--backward MODE=keep",
+                                           "--home NAME=contiguous",
+                                           "--tau X=0.03",
+                                           "--cost NAME=flops",
+                                           "--gpus-per-node N=8",
+                                           "(default: no cap)",
+                                           "(default: h200)",
+                                           "(default: whole for",
+                                           "(default: as --head-dim)"};
+  const std::string plan = libra("plan --help").out;
+  const std::string run = libra("run --help").out;
+  for (const char* text : common) {
+    EXPECT_THAT(plan, HasSubstr(text));
+    EXPECT_THAT(run, HasSubstr(text));
+  }
+  EXPECT_THAT(plan, HasSubstr("--placer NAMES=none,ulysses,paper,reserve"));
+  EXPECT_THAT(plan, HasSubstr("--steps N=10"));
+  EXPECT_THAT(run, HasSubstr("--placer NAMES=none,reserve"));
+  for (const char* text : {"--transport NAME=inproc", "--dtype NAME=fp32",
+                           "--scale-lengths A/B=1/128", "--deadline SECONDS=300"}) {
+    EXPECT_THAT(run, HasSubstr(text));
+  }
+}
+
+TEST(CliTest, OnlyTheCommandRunStartsMpi) {
+  expect_refused(libra("plan --transport mpi"), "see libra plan --help");
+  const Result help = libra("run --transport mpi --help");
+  EXPECT_EQ(help.code, 0);
+  EXPECT_THAT(help.out, HasSubstr("--transport"));
+}
+
 TEST(CliTest, PlanAndRunTakeTheSameJobOptions) {
   const std::string plan = libra("plan --help").out;
   const std::string run = libra("run --help").out;
@@ -111,7 +158,7 @@ TEST(CliTest, BadOptionsGetOneLineThatSaysWhatWouldBeRight) {
       {plan + " --fetch prefix --faithful", "--faithful"},
       {plan + " --tau 0.1 --faithful", "--faithful"},
       {plan + " --cost seconds --faithful", "--faithful"},
-      {run + " --dtype fp8", "fp64"},
+      {run + " --dtype fp8", "use fp64, fp32 or bf16"},
       {run + " --dtype fp16", "use fp64, fp32 or bf16"},
       {run + " --transport tcp", "inproc and mpi"},
       {run + " --scale-lengths 3/2", "write a fraction such as 1/128"},

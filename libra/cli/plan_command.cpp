@@ -142,6 +142,7 @@ Command add_plan_command(CLI::App& parent) {
   auto* app = parent.add_subcommand("plan", "Plan the pools of a corpus's windows");
   const auto options = std::make_shared<Options>();
   add_job_options(*app, options->job);
+  app->get_option("--placer")->default_str("none,ulysses,paper,reserve");
   add_count(*app, "--steps", options->steps, "Windows to plan; results are means over them");
   app->add_option("--save", options->save,
                   "Write the plan of the first window's pool 0, by the last placer named; JSON if "

@@ -63,7 +63,7 @@ void add_placement_options(CLI::App& app, PoolOptions& options) {
   const char* const group = "Placement";
   add_parsed(
       app, "--placer", [&](const std::string& text) { options.placers = parse_placers(text); },
-      "Comma-separated: none | ulysses | paper | reserve")
+      "Comma-separated: none | ulysses | paper | reserve (with --faithful: without reserve)")
       ->type_name("NAMES")
       ->group(group);
   add_parsed(
@@ -120,7 +120,8 @@ void add_tiling_options(CLI::App& app, PoolOptions& options) {
       ->group(group);
   add_parsed(
       app, "--memory-cap", [&](const std::string& text) { options.memory_cap = parse_size(text); },
-      "Most extra bytes of a worker; more chunks and refetch are tried before it is an error")
+      "Most extra bytes of a worker; more chunks and refetch are tried before it is an error "
+      "(default: no cap)")
       ->type_name("BYTES")
       ->group(group);
 }

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "libra/attention/reference/reference_attention.h"
+#include "libra/base/check.h"
 #include "libra/base/error.h"
 #include "libra/base/index.h"
 #include "libra/cli/command.h"
@@ -69,6 +70,9 @@ PoolPlan make_scaled_plan(const Job& job, const Options& options, PlanOptions pl
 
 std::unique_ptr<Executor> make_executor(const Options& options, std::int32_t workers,
                                         const Console& console) {
+  LIBRA_CHECK((console.mpi != nullptr) == (options.transport == "mpi"),
+              "transport {}, but the process is {} of an MPI job", options.transport,
+              console.mpi != nullptr ? "a rank" : "no rank");
   const std::chrono::milliseconds deadline(std::llround(options.deadline_seconds * 1000));
   return console.mpi != nullptr ? console.mpi->make_executor(workers, deadline)
                                 : make_inproc_executor(deadline);
@@ -146,11 +150,9 @@ std::string parse_transport(const std::string& text) {
 }
 
 DType parse_cpu_dtype(const std::string& text) {
-  const DType dtype = parse_dtype(text);
-  if (dtype == DType::kFp16) {
-    throw ConfigError("fp16 is not supported on CPUs: use fp64, fp32 or bf16");
-  }
-  return dtype;
+  if (text == "fp64" || text == "fp32" || text == "bf16") return parse_dtype(text);
+  throw ConfigError(
+      fmt::format("'{}' is not a number format of the CPU workers: use fp64, fp32 or bf16", text));
 }
 
 double parse_deadline(const std::string& text) {
@@ -195,6 +197,7 @@ Command add_run_command(CLI::App& parent) {
       "run", "Execute one pool of the first window on CPU workers, forward and backward");
   const auto options = std::make_shared<Options>();
   add_job_options(*app, options->job);
+  app->get_option("--placer")->default_str("none,reserve");
   add_execution_options(*app, *options);
   add_parsed(
       *app, "--which-pool",
