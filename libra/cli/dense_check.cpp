@@ -111,6 +111,26 @@ double largest_difference(HostTensor& expected, const HostTensor& found,
   return largest;
 }
 
+double largest_finite(const std::vector<LayerOutputs>& outputs, Member member) {
+  double largest = 0;
+  for (const LayerOutputs& sequence : outputs) {
+    HostTensor tensor = sequence.*member;
+    const auto* const values = static_cast<const double*>(tensor.view().data);
+    const std::int64_t elements = tensor.rows() * tensor.heads() * tensor.dim();
+    for (std::int64_t i = 0; i < elements; ++i) {
+      if (std::isfinite(values[i])) largest = std::max(largest, std::abs(values[i]));
+    }
+  }
+  return largest;
+}
+
+// The distance from `value` to the next larger number of this format.
+double last_place(double value, DType dtype) {
+  if (value == 0) return 0;
+  const int digits = dtype == DType::kBf16 ? 8 : dtype == DType::kFp16 ? 11 : 24;
+  return std::ldexp(1.0, std::ilogb(value) - (digits - 1));
+}
+
 }  // namespace
 
 DenseCheck::DenseCheck(AttentionBackend& backend, const std::vector<PackedSequence>& sequences,
@@ -123,7 +143,11 @@ DenseCheck::DenseCheck(AttentionBackend& backend, const std::vector<PackedSequen
     return;
   }
   allowed_ = errors(plain_attention(backend, sequences, inputs, stored, softmax_scale));
-  for (double& error : allowed_.largest) error *= kLowPrecisionFactor;
+  for (std::size_t i = 0; i < kOutputs.size(); ++i) {
+    const DType format = kOutputs[i] == &LayerOutputs::lse ? accumulation_dtype(stored) : stored;
+    allowed_.largest[i] = std::max(kLowPrecisionFactor * allowed_.largest[i],
+                                   last_place(largest_finite(exact_, kOutputs[i]), format));
+  }
 }
 
 OutputErrors DenseCheck::errors(const std::vector<LayerOutputs>& outputs) {

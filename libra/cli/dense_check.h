@@ -2,7 +2,9 @@
 // exchange, on the same inputs.
 //
 // fp64 must agree within 1e-10. Lower precision is judged by what rounding costs even without us:
-// its error against fp64 may be at most twice that of plain attention in the same precision.
+// its error against fp64 may be at most twice that of plain attention in the same precision, or one
+// unit in the last place of the output's largest value if that is more: plain attention can be
+// exact by luck.
 #pragma once
 
 #include <array>

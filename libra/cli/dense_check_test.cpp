@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -13,7 +14,9 @@ namespace {
 
 constexpr double kScale = 0.5;
 
-PoolPlan small_plan(DType dtype) {
+std::vector<PackedSequence> two_sequences() { return {{16, {9, 1, 0, 4}}, {16, {3, 3, 3}}}; }
+
+PoolPlan small_plan(DType dtype, const std::vector<PackedSequence>& sequences) {
   PlanOptions options;
   options.shape = {4, 2, 8, 8};
   options.storage = dtype;
@@ -21,7 +24,7 @@ PoolPlan small_plan(DType dtype) {
   options.block_tokens = 4;
   options.chunks = 2;
   options.return_lse = true;
-  return make_plan(options, {{16, {9, 1, 0, 4}}, {16, {3, 3, 3}}});
+  return make_plan(options, sequences);
 }
 
 struct Checked {
@@ -31,8 +34,8 @@ struct Checked {
   PoolRun run;
   DenseCheck check;
 
-  explicit Checked(DType dtype)
-      : plan(small_plan(dtype)),
+  explicit Checked(DType dtype, const std::vector<PackedSequence>& sequences = two_sequences())
+      : plan(small_plan(dtype, sequences)),
         inputs(random_pool_inputs(plan, 1)),
         run(make_inproc_executor(std::chrono::seconds(30))->execute(plan, backend, inputs, kScale)),
         check(backend, plan.sequences, inputs, kScale) {}
@@ -59,6 +62,30 @@ TEST(DenseCheckTest, OneWrongElementOfAnyOutputIsSeen) {
     const OutputErrors errors = c.check.errors(wrong);
     EXPECT_NEAR(errors.largest[i], 1e-8, 1e-10);
     EXPECT_FALSE(within(errors, c.check.allowed()));
+  }
+}
+
+// o is v there: plain attention errs by nothing.
+TEST(DenseCheckTest, SamplesOfOneTokenMayErrByALastPlace) {
+  for (const DType dtype : {DType::kFp32, DType::kBf16}) {
+    SCOPED_TRACE(dtype_name(dtype));
+    Checked c(dtype, {{4, {1, 1, 1, 1}}, {4, {1, 1, 1, 1}}});
+    ASSERT_EQ(c.check.errors(c.run.sequences).largest[0], 0);
+    const double allowed = c.check.allowed().largest[0];
+    double largest = 0;
+    for (const SequenceTensors& sequence : c.inputs) {
+      for (std::int64_t row = 0; row < 4; ++row) {
+        for (std::int32_t head = 0; head < 2; ++head) {
+          for (std::int32_t d = 0; d < 8; ++d) {
+            largest = std::max(largest, std::abs(sequence.v.get(row, head, d)));
+          }
+        }
+      }
+    }
+    const double digits = dtype == DType::kFp32 ? 24 : 8;
+    EXPECT_LE(allowed, largest * std::exp2(1 - digits));
+    EXPECT_GT(allowed, largest * std::exp2(-digits));
+    EXPECT_GT(c.check.allowed().largest[1], 0);
   }
 }
 
