@@ -63,7 +63,7 @@ void add_placement_options(CLI::App& app, PoolOptions& options) {
   const char* const group = "Placement";
   add_parsed(
       app, "--placer", [&](const std::string& text) { options.placers = parse_placers(text); },
-      "Comma-separated: none | ulysses | paper | reserve (with --faithful: without reserve)")
+      "Comma-separated: none | ulysses | paper | reserve (--faithful: paper for reserve)")
       ->type_name("NAMES")
       ->group(group);
   add_parsed(
