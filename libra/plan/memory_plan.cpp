@@ -158,8 +158,8 @@ PoolPlan make_plan_within(const PlanOptions& options, const std::vector<PackedSe
   }
   throw ConfigError(
       fmt::format("the plan needs {} beyond the inputs on its fullest worker, the cap is {}: "
-                  "the least that any chunk count and backward mode needs is {}",
-                  format_bytes(as_given), format_bytes(cap_bytes), format_bytes(least)));
+                  "the least that any chunk count and backward mode needs is {} ({} bytes)",
+                  format_bytes(as_given), format_bytes(cap_bytes), format_bytes(least), least));
 }
 
 }  // namespace libra
