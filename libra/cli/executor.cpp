@@ -39,6 +39,8 @@ std::unique_ptr<Executor> make_inproc_executor(std::chrono::milliseconds deadlin
 }
 
 void shift_times(WorkerTrace& trace, std::int64_t origin_ns) {
+  std::erase_if(trace.records,
+                [origin_ns](const ExchangeRecord& r) { return r.begin_ns < origin_ns; });
   for (Event& event : trace.events) {
     event.begin.wall_ns -= origin_ns;
     event.end.wall_ns -= origin_ns;

@@ -27,6 +27,7 @@ class Executor {
 std::unique_ptr<Executor> make_inproc_executor(std::chrono::milliseconds deadline);
 
 /// Takes `origin_ns` off every time of a worker's events and exchanges.
+/// Exchanges before the origin (the agreement on the plan, over MPI) are left out.
 void shift_times(WorkerTrace& trace, std::int64_t origin_ns);
 
 }  // namespace libra::cli
