@@ -47,7 +47,7 @@ class ChunkedPass {
   /// An own tensor, and the region of arenas where its rows are while they are at another worker.
   struct Leg {
     TensorView own;
-    Routes::ArenaRegion region;
+    Routes::ArenaRegion region = nullptr;
   };
   /// What is exchanged chunk by chunk.
   struct Legs {
