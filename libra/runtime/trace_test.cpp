@@ -36,7 +36,8 @@ TEST(TraceTest, EachWorkerHasAStreamAndItsExchangesBeside) {
   EXPECT_EQ(process.tracks[0].name, "worker 0");
   EXPECT_THAT(names_of(process.tracks[0].slices), ElementsAre("forward local", "forward chunk 2"));
   EXPECT_EQ(process.tracks[1].name, "worker 0 exchange");
-  EXPECT_THAT(names_of(process.tracks[1].slices), ElementsAre("agreement on the plan 0", "forward dispatch 0"));
+  EXPECT_THAT(names_of(process.tracks[1].slices),
+              ElementsAre("agreement on the plan 0", "forward dispatch 0"));
   EXPECT_EQ(process.tracks[2].name, "worker 0 exchange 2");
   EXPECT_THAT(names_of(process.tracks[2].slices), ElementsAre("forward dispatch 1"));
   EXPECT_EQ(process.tracks[3].name, "worker 1");
