@@ -1,5 +1,6 @@
 #include "tests/dense_attention.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -9,91 +10,110 @@
 namespace libra::testing {
 namespace {
 
-// One query head over one sample.
-class HeadAttention {
- public:
-  HeadAttention(const SequenceTensors& in, LayerOutputs& out, double scale, std::int32_t head)
-      : in_(in), out_(out), scale_(scale), head_(head), kv_(head / (in.q.heads() / in.k.heads())) {}
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-  void run(std::int64_t begin, std::int64_t end) {
-    for (std::int64_t query = begin; query < end; ++query) run_query(begin, query);
+// One head of a tensor: a matrix of tokens x dim.
+class Matrix {
+ public:
+  Matrix(std::int64_t rows, std::int32_t dim, double value)
+      : dim_(dim), values_(at(rows * dim), value) {}
+
+  Matrix(const HostTensor& tensor, std::int32_t head) : Matrix(tensor.rows(), tensor.dim(), 0) {
+    for (std::int64_t row = 0; row < tensor.rows(); ++row) {
+      for (std::int32_t c = 0; c < dim_; ++c) (*this)[row][c] = tensor.get(row, head, c);
+    }
   }
+
+  void store(HostTensor& tensor, std::int32_t head) const {
+    for (std::int64_t row = 0; row < tensor.rows(); ++row) {
+      for (std::int32_t c = 0; c < dim_; ++c) tensor.set(row, head, c, (*this)[row][c]);
+    }
+  }
+
+  double* operator[](std::int64_t row) { return values_.data() + row * dim_; }
+  const double* operator[](std::int64_t row) const { return values_.data() + row * dim_; }
+  std::int32_t dim() const { return dim_; }
 
  private:
-  void run_query(std::int64_t first_key, std::int64_t query) {
-    const std::vector<double> p = probabilities(first_key, query);
-    for (std::int32_t c = 0; c < in_.v.dim(); ++c) {
-      double o = 0;
-      for (std::size_t j = 0; j < p.size(); ++j)
-        o += p[j] * in_.v.get(first_key + static_cast<std::int64_t>(j), kv_, c);
-      out_.o.set(query, head_, c, o);
-    }
-    add_gradients(first_key, query, p);
-  }
-
-  std::vector<double> probabilities(std::int64_t first_key, std::int64_t query) {
-    std::vector<double> p(at(query - first_key + 1));
-    double largest = -std::numeric_limits<double>::infinity();
-    for (std::size_t j = 0; j < p.size(); ++j) {
-      p[j] =
-          scale_ * dot(in_.q, query, head_, in_.k, first_key + static_cast<std::int64_t>(j), kv_);
-      largest = std::max(largest, p[j]);
-    }
-    double sum = 0;
-    for (double& value : p) sum += (value = std::exp(value - largest));
-    for (double& value : p) value /= sum;
-    out_.lse.set(query, head_, 0, largest + std::log(sum));
-    return p;
-  }
-
-  // dP = dO V^T;  dS = P (dP - sum(P dP));  dQ = scale dS K;  dK = scale dS^T Q;  dV = P^T dO.
-  void add_gradients(std::int64_t first_key, std::int64_t query, const std::vector<double>& p) {
-    std::vector<double> dp(p.size());
-    double mean = 0;
-    for (std::size_t j = 0; j < p.size(); ++j) {
-      dp[j] = dot(in_.d_o, query, head_, in_.v, first_key + static_cast<std::int64_t>(j), kv_);
-      mean += p[j] * dp[j];
-    }
-    for (std::size_t j = 0; j < p.size(); ++j) {
-      const std::int64_t key = first_key + static_cast<std::int64_t>(j);
-      const double ds = scale_ * p[j] * (dp[j] - mean);
-      for (std::int32_t c = 0; c < in_.q.dim(); ++c) {
-        accumulate(out_.dq, query, head_, c, ds * in_.k.get(key, kv_, c));
-        accumulate(out_.dk, key, kv_, c, ds * in_.q.get(query, head_, c));
-      }
-      for (std::int32_t c = 0; c < in_.v.dim(); ++c) {
-        accumulate(out_.dv, key, kv_, c, p[j] * in_.d_o.get(query, head_, c));
-      }
-    }
-  }
-
-  static void accumulate(HostTensor& tensor, std::int64_t row, std::int32_t head, std::int32_t c,
-                         double value) {
-    tensor.set(row, head, c, tensor.get(row, head, c) + value);
-  }
-
-  static double dot(const HostTensor& a, std::int64_t a_row, std::int32_t a_head,
-                    const HostTensor& b, std::int64_t b_row, std::int32_t b_head) {
-    double sum = 0;
-    for (std::int32_t c = 0; c < a.dim(); ++c)
-      sum += a.get(a_row, a_head, c) * b.get(b_row, b_head, c);
-    return sum;
-  }
-
-  const SequenceTensors& in_;
-  LayerOutputs& out_;
-  double scale_;
-  std::int32_t head_;
-  std::int32_t kv_;
+  std::int32_t dim_;
+  std::vector<double> values_;
 };
 
-HostTensor filled(std::int64_t rows, std::int32_t heads, std::int32_t dim, double value) {
-  HostTensor tensor(rows, heads, dim, DType::kFp64);
-  for (std::int64_t row = 0; row < rows; ++row) {
-    for (std::int32_t head = 0; head < heads; ++head) {
-      for (std::int32_t c = 0; c < dim; ++c) tensor.set(row, head, c, value);
-    }
+double dot(const double* a, const double* b, std::int32_t dim) {
+  double sum = 0;
+  for (std::int32_t c = 0; c < dim; ++c) sum += a[c] * b[c];
+  return sum;
+}
+
+// to += factor * from
+void add(double factor, const double* from, double* to, std::int32_t dim) {
+  for (std::int32_t c = 0; c < dim; ++c) to[c] += factor * from[c];
+}
+
+// One query head and its KV head.
+struct Head {
+  Matrix q, k, v, d_o;
+  Matrix o, lse, dq;
+  Matrix dk, dv;  // this query head's share
+
+  Head(const SequenceTensors& in, std::int32_t q_head, std::int32_t kv_head)
+      : q(in.q, q_head),
+        k(in.k, kv_head),
+        v(in.v, kv_head),
+        d_o(in.d_o, q_head),
+        o(in.q.rows(), in.v.dim(), 0),
+        lse(in.q.rows(), 1, -kInfinity),
+        dq(in.q.rows(), in.q.dim(), 0),
+        dk(in.k.rows(), in.k.dim(), 0),
+        dv(in.v.rows(), in.v.dim(), 0) {}
+};
+
+// Of `query` over keys [first, query]; sets the LSE.
+std::vector<double> probabilities(Head& head, std::int64_t first, std::int64_t query,
+                                  double scale) {
+  std::vector<double> p(at(query - first + 1));
+  for (std::int64_t key = first; key <= query; ++key) {
+    p[at(key - first)] = scale * dot(head.q[query], head.k[key], head.q.dim());
   }
+  const double largest = *std::max_element(p.begin(), p.end());
+  double sum = 0;
+  for (double& value : p) sum += (value = std::exp(value - largest));
+  for (double& value : p) value /= sum;
+  head.lse[query][0] = largest + std::log(sum);
+  return p;
+}
+
+// O = P V;  dP = dO V^T;  dS = P (dP - sum(P dP));  dQ = scale dS K;  dK = scale dS^T Q;
+// dV = P^T dO.
+void attend(Head& head, std::int64_t first, std::int64_t query, double scale) {
+  const std::vector<double> p = probabilities(head, first, query, scale);
+  double mean = 0;
+  for (std::int64_t key = first; key <= query; ++key) {
+    add(p[at(key - first)], head.v[key], head.o[query], head.v.dim());
+    mean += p[at(key - first)] * dot(head.d_o[query], head.v[key], head.v.dim());
+  }
+  for (std::int64_t key = first; key <= query; ++key) {
+    const double probability = p[at(key - first)];
+    const double dp = dot(head.d_o[query], head.v[key], head.v.dim());
+    const double ds = scale * probability * (dp - mean);
+    add(ds, head.k[key], head.dq[query], head.q.dim());
+    add(ds, head.q[query], head.dk[key], head.q.dim());
+    add(probability, head.d_o[query], head.dv[key], head.v.dim());
+  }
+}
+
+void add_share(const Matrix& share, HostTensor& sum, std::int32_t head) {
+  Matrix total(sum, head);
+  for (std::int64_t row = 0; row < sum.rows(); ++row) {
+    add(1.0, share[row], total[row], share.dim());
+  }
+  total.store(sum, head);
+}
+
+HostTensor zeros(const HostTensor& like, std::int32_t dim) {
+  HostTensor tensor(like.rows(), like.heads(), dim, DType::kFp64);
+  const Matrix zero(like.rows(), dim, 0);
+  for (std::int32_t head = 0; head < like.heads(); ++head) zero.store(tensor, head);
   return tensor;
 }
 
@@ -101,19 +121,21 @@ HostTensor filled(std::int64_t rows, std::int32_t heads, std::int32_t dim, doubl
 
 LayerOutputs dense_attention(const PackedSequence& sequence, const SequenceTensors& in,
                              double softmax_scale) {
-  LayerOutputs out{
-      filled(sequence.tokens, in.q.heads(), in.v.dim(), 0),
-      filled(sequence.tokens, in.q.heads(), 1, -std::numeric_limits<double>::infinity()),
-      filled(sequence.tokens, in.q.heads(), in.q.dim(), 0),
-      filled(sequence.tokens, in.k.heads(), in.k.dim(), 0),
-      filled(sequence.tokens, in.v.heads(), in.v.dim(), 0)};
-  for (std::int32_t head = 0; head < in.q.heads(); ++head) {
-    HeadAttention attention(in, out, softmax_scale, head);
+  LayerOutputs out{zeros(in.q, in.v.dim()), zeros(in.q, 1), zeros(in.q, in.q.dim()),
+                   zeros(in.k, in.k.dim()), zeros(in.v, in.v.dim())};
+  for (std::int32_t q_head = 0; q_head < in.q.heads(); ++q_head) {
+    const std::int32_t kv_head = q_head / (in.q.heads() / in.k.heads());
+    Head head(in, q_head, kv_head);
     std::int64_t begin = 0;
     for (const std::int64_t tokens : sequence.sample_tokens) {
-      attention.run(begin, begin + tokens);
+      for (std::int64_t i = 0; i < tokens; ++i) attend(head, begin, begin + i, softmax_scale);
       begin += tokens;
     }
+    head.o.store(out.o, q_head);
+    head.lse.store(out.lse, q_head);
+    head.dq.store(out.dq, q_head);
+    add_share(head.dk, out.dk, kv_head);
+    add_share(head.dv, out.dv, kv_head);
   }
   return out;
 }

@@ -204,7 +204,7 @@ TEST(Hazard17, APeerThatIsMissingInTheBackwardPassIsNamedWithItsStep) {
 // The whole program of a worker: buffers are freed while the error is on its way up.
 bool worker_runs_fail(const PoolPlan& plan, Fault fault, std::int64_t operation) {
   const auto endpoints = make_inproc_group(plan.workers(), {kLong});
-  bool reached = false;
+  std::atomic<bool> reached = false;
   const auto errors = on_every_worker(endpoints, [&](Transport& transport) {
     const bool fails = transport.worker() == 0;
     DisturbedAttention attention(FaultAt(fails ? fault : Fault::kNone, operation));
@@ -212,7 +212,7 @@ bool worker_runs_fail(const PoolPlan& plan, Fault fault, std::int64_t operation)
     try {
       run.execute(random_inputs(plan, transport.worker(), 1), kSoftmaxScale);
     } catch (...) {
-      reached = reached || fails;
+      if (fails) reached = true;
       throw;
     }
   });

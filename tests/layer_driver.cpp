@@ -1,5 +1,8 @@
 #include "tests/layer_driver.h"
 
+#include <initializer_list>
+
+#include "libra/base/task_queue.h"
 #include "libra/runtime/sharding.h"
 #include "tests/compare_outputs.h"
 #include "tests/pool_check.h"
@@ -18,11 +21,18 @@ LayerOutputs own_expected(const PoolPlan& plan, std::int32_t worker,
 }
 
 // A value that a result can only be by being wrong.
-void forget(HostTensor& tensor) {
+void overwrite(HostTensor& tensor) {
   for (std::int64_t row = 0; row < tensor.rows(); ++row) {
     for (std::int32_t head = 0; head < tensor.heads(); ++head) {
       for (std::int32_t c = 0; c < tensor.dim(); ++c) tensor.set(row, head, c, 777);
     }
+  }
+}
+
+// In stream order: an earlier pass may still be at work.
+void forget(std::initializer_list<HostTensor*> tensors, Stream& stream) {
+  for (HostTensor* tensor : tensors) {
+    dynamic_cast<TaskQueue&>(stream).enqueue([tensor] { overwrite(*tensor); });
   }
 }
 
@@ -39,19 +49,21 @@ LayerDriver::LayerDriver(const PoolPlan& plan, std::int32_t worker, const Sequen
       d_o_(shard_of(plan, worker, inputs.d_o, HeadKind::kQuery)),
       outputs_(expected_),
       saved_(plan_memory(plan)[static_cast<std::size_t>(worker)].saved.bytes),
-      scratch_(plan_memory(plan)[static_cast<std::size_t>(worker)].scratch.bytes) {}
+      scratch_(plan_memory(plan)[static_cast<std::size_t>(worker)].scratch.bytes) {
+  for (const auto tensor : {&LayerOutputs::o, &LayerOutputs::lse, &LayerOutputs::dq,
+                            &LayerOutputs::dk, &LayerOutputs::dv}) {
+    overwrite(outputs_.*tensor);
+  }
+}
 
 void LayerDriver::forward(Pipeliner& pipeliner, Stream& stream) {
-  forget(outputs_.o);
-  forget(outputs_.lse);
+  forget({&outputs_.o, &outputs_.lse}, stream);
   pipeliner.forward({q_.view(), k_.view(), v_.view(), outputs_.o.view(), outputs_.lse.view()},
                     kSoftmaxScale, saved_.data(), stream);
 }
 
 void LayerDriver::backward(Pipeliner& pipeliner, Stream& stream) {
-  forget(outputs_.dq);
-  forget(outputs_.dk);
-  forget(outputs_.dv);
+  forget({&outputs_.dq, &outputs_.dk, &outputs_.dv}, stream);
   pipeliner.backward({q_.view(), k_.view(), v_.view(), outputs_.o.view(), outputs_.lse.view(),
                       d_o_.view(), outputs_.dq.view(), outputs_.dk.view(), outputs_.dv.view()},
                      kSoftmaxScale, saved_.data(), scratch_.data(), stream);

@@ -50,8 +50,7 @@ class StreamGuard {
   Stream& stream_;
 };
 
-const PoolPlan& agreed(const PoolPlan& plan, WorkerContext& context) {
-  TaskQueue stream;
+const PoolPlan& agreed(const PoolPlan& plan, WorkerContext& context, Stream& stream) {
   Agreement(plan_fingerprint(plan), context, stream).check();
   return plan;
 }
@@ -90,7 +89,7 @@ WorkerRun::WorkerRun(const PoolPlan& plan, Transport& transport, AttentionBacken
     : plan_(plan),
       transport_(transport),
       context_{backend, transport, log_},
-      pipeliner_(agreed(plan, context_), context_) {
+      pipeliner_(agreed(plan, context_, stream_), context_) {
   transport_.reserve_arena(pipeliner_.memory().arena.bytes);
 }
 

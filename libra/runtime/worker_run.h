@@ -55,10 +55,10 @@ class WorkerRun {
   Transport& transport_;
   EventLog log_;
   WorkerContext context_;
-  Pipeliner pipeliner_;
   LayerOutputs outputs_;
   std::vector<ExchangeRecord> records_;
-  TaskQueue stream_;  // last: its thread uses what is above
+  TaskQueue stream_;  // below what its thread uses
+  Pipeliner pipeliner_;
 };
 
 }  // namespace libra
