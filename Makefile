@@ -1,9 +1,6 @@
 # The front door: every target is a few commands that can also be typed by hand.
 PREFIX ?= /usr/local
 PRESET ?= release
-# make test: which targets to build, and arguments for ctest that choose among the tests.
-TARGETS ?= all
-TESTS ?=
 
 # Compilation results are shared between checkouts (where ccache is installed).
 export CCACHE_BASEDIR := $(CURDIR)
@@ -28,8 +25,8 @@ demo: build ## a first complete run on real sample lengths
 test: ## build and run every test (PRESET=asan or tsan: under a sanitizer)
 	@scripts/bootstrap.sh test
 	cmake --preset $(PRESET) --log-level=NOTICE $(TEST_OPTIONS)
-	cmake --build --preset $(PRESET) --target $(TARGETS)
-	ctest --preset $(PRESET) --parallel 2 --no-tests=error --no-label-summary $(TESTS)
+	cmake --build --preset $(PRESET)
+	ctest --preset $(PRESET) --parallel 2 --no-tests=error --no-label-summary
 
 lint: ## formatting, clang-tidy, headers, scripts
 	@scripts/bootstrap.sh lint

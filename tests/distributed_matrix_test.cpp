@@ -57,9 +57,10 @@ std::vector<std::int64_t> sample_tokens(Samples set, std::int32_t replica) {
 
 struct Case {
   Layout layout;
-  std::int32_t cp, replicas, head_shards, chunks, kv_heads;
-  BackwardMode backward;
-  Samples samples;
+  std::int32_t cp, replicas;
+  std::int32_t head_shards = 1, chunks = 1, kv_heads = 1;
+  BackwardMode backward = BackwardMode::kKeep;
+  Samples samples = Samples::kOneGiant;
 };
 
 // The rules of design.md, stated a second time.
@@ -100,6 +101,7 @@ PlanOptions options_of(const Case& c, std::uint64_t seed) {
 
 std::vector<PackedSequence> sequences_of(const Case& c) {
   std::vector<PackedSequence> sequences;
+  sequences.reserve(at(c.replicas));
   for (std::int32_t replica = 0; replica < c.replicas; ++replica) {
     sequences.push_back({kTokens, sample_tokens(c.samples, replica)});
   }
@@ -126,31 +128,46 @@ void run_case(const Case& c, std::uint64_t seed) {
   expect_exact(make_plan(options, sequences_of(c)), seed);
 }
 
+constexpr std::int32_t kHeadShards[] = {1, 2, 4, 8};
+constexpr std::int32_t kChunks[] = {1, 2, 4};
+constexpr std::int32_t kKvHeads[] = {8, 2, 1};
+constexpr BackwardMode kModes[] = {BackwardMode::kKeep, BackwardMode::kRefetch};
+constexpr std::size_t kCases = std::size(kHeadShards) * std::size(kChunks) * std::size(kKvHeads) *
+                               std::size(kModes) * std::size(kSampleSets);
+
+// The index-th case of a layout and pool, its index read as digits, the last of which runs fastest.
+Case case_at(std::size_t index, const Layout& layout, std::int32_t cp, std::int32_t replicas) {
+  const auto digit = [&index](const auto& values) {
+    const auto value = values[index % std::size(values)];
+    index /= std::size(values);
+    return value;
+  };
+  Case c{layout, cp, replicas};
+  c.samples = digit(kSampleSets);
+  c.backward = digit(kModes);
+  c.kv_heads = digit(kKvHeads);
+  c.chunks = digit(kChunks);
+  c.head_shards = digit(kHeadShards);
+  return c;
+}
+
+std::string describe(const Case& c, std::uint64_t seed) {
+  return fmt::format("H {} M {} kv {} {} samples {} seed {}", c.head_shards, c.chunks, c.kv_heads,
+                     backward_name(c.backward), static_cast<int>(c.samples), seed);
+}
+
 class DistributedMatrix
     : public ::testing::TestWithParam<std::tuple<std::size_t, std::int32_t, std::int32_t>> {};
 
 TEST_P(DistributedMatrix, EqualsPlainAttention) {
   const auto [layout, cp, replicas] = GetParam();
-  std::int64_t index = 0;
-  for (const std::int32_t head_shards : {1, 2, 4, 8}) {
-    for (const std::int32_t chunks : {1, 2, 4}) {
-      for (const std::int32_t kv_heads : {8, 2, 1}) {
-        for (const BackwardMode backward : {BackwardMode::kKeep, BackwardMode::kRefetch}) {
-          for (const Samples samples : kSampleSets) {
-            if (index++ % matrix_fraction() != 0) continue;
-            const auto seed = static_cast<std::uint64_t>(index) * 1000 + layout * 100 +
-                              at(cp) * 10 + at(replicas);
-            SCOPED_TRACE(fmt::format("H {} M {} kv {} {} samples {} seed {}", head_shards, chunks,
-                                     kv_heads, backward_name(backward), static_cast<int>(samples),
-                                     seed));
-            ASSERT_NO_FATAL_FAILURE(run_case(
-                {kLayouts[layout], cp, replicas, head_shards, chunks, kv_heads, backward, samples},
-                seed));
-            if (HasFailure()) return;
-          }
-        }
-      }
-    }
+  const std::size_t stride = at(matrix_fraction());
+  for (std::size_t index = 0; index < kCases; index += stride) {
+    const Case c = case_at(index, kLayouts[layout], cp, replicas);
+    const std::uint64_t seed = index * 1000 + layout * 100 + at(cp) * 10 + at(replicas);
+    SCOPED_TRACE(describe(c, seed));
+    ASSERT_NO_FATAL_FAILURE(run_case(c, seed));
+    if (HasFailure()) return;
   }
 }
 

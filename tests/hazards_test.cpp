@@ -3,7 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <memory>
+#include <algorithm>
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -94,49 +95,80 @@ TEST(Hazard05, LengthsThatTwiceCpDoesNotDivide) {
 }
 
 // Q, K and V as heads of one tensor, as projections give them; gradients likewise.
+struct FusedQkv {
+  static constexpr std::int64_t kRows = 40;
+  static constexpr std::int32_t kQHeads = 4, kKvHeads = 2, kDim = 4;
+
+  TensorView q() { return heads(0, kQHeads); }
+  TensorView k() { return heads(kQHeads, kKvHeads); }
+  TensorView v() { return heads(kQHeads + kKvHeads, kKvHeads); }
+
+  HostTensor fused{kRows, kQHeads + 2 * kKvHeads, kDim, DType::kFp64};
+
+ private:
+  TensorView heads(std::int32_t first, std::int32_t count) {
+    return sub_tensor(fused.view(), 0, kRows, first, count);
+  }
+};
+
+// Tensors of equal extents, fp64, each with strides of its own.
+void copy_elements(const TensorView& from, const TensorView& to) {
+  for (std::int64_t row = 0; row < from.rows; ++row) {
+    for (std::int32_t head = 0; head < from.heads; ++head) {
+      const auto at_head = [row, head](const TensorView& tensor) {
+        return static_cast<double*>(tensor.data) + row * tensor.row_stride +
+               head * tensor.head_stride;
+      };
+      std::copy_n(at_head(from), from.dim, at_head(to));
+    }
+  }
+}
+
+HostTensor dense_copy(const TensorView& tensor) {
+  HostTensor copy(tensor.rows, tensor.heads, tensor.dim, DType::kFp64);
+  copy_elements(tensor, copy.view());
+  return copy;
+}
+
+FusedQkv fused(SequenceTensors& in) {
+  FusedQkv qkv;
+  copy_elements(in.q.view(), qkv.q());
+  copy_elements(in.k.view(), qkv.k());
+  copy_elements(in.v.view(), qkv.v());
+  return qkv;
+}
+
+void run_layer_on_fused_tensors(const PoolPlan& plan, Transport& transport) {
+  const std::int32_t worker = transport.worker();
+  SequenceTensors in = random_inputs(plan, worker, 1);
+  FusedQkv qkv = fused(in), gradients;
+  HostTensor o = in.d_o, lse(FusedQkv::kRows, FusedQkv::kQHeads, 1, DType::kFp64);
+  std::vector<std::byte> saved(at(plan_memory(plan)[at(worker)].saved.bytes));
+  std::vector<std::byte> scratch(at(plan_memory(plan)[at(worker)].scratch.bytes));
+  Seat seat(transport);
+  const auto pipeliner = seat.pipeliner(plan);
+  pipeliner->forward({qkv.q(), qkv.k(), qkv.v(), o.view(), lse.view()}, kSoftmaxScale, saved.data(),
+                     seat.stream);
+  pipeliner->backward({qkv.q(), qkv.k(), qkv.v(), o.view(), lse.view(), in.d_o.view(),
+                       gradients.q(), gradients.k(), gradients.v()},
+                      kSoftmaxScale, saved.data(), scratch.data(), seat.stream);
+  seat.stream.synchronize();
+  expect_outputs_near(
+      expected_outputs(plan, worker, in),
+      {o, lse, dense_copy(gradients.q()), dense_copy(gradients.k()), dense_copy(gradients.v())},
+      kTolerance);
+}
+
 TEST(Hazard07, RowStridesAreHonoured) {
   PlanOptions options = small_options();
-  options.shape = {4, 2, 4, 4};
+  options.shape = {FusedQkv::kQHeads, FusedQkv::kKvHeads, FusedQkv::kDim, FusedQkv::kDim};
   options.chunks = 2;
-  const PoolPlan plan = make_plan(options, {{40, {40}}, {40, {3, 5}}});
+  const PoolPlan plan = make_plan(options, {{FusedQkv::kRows, {40}}, {FusedQkv::kRows, {3, 5}}});
   const auto endpoints = make_inproc_group(2, {});
-  const auto errors = on_every_worker(endpoints, [&](Transport& transport) {
-    const std::int32_t worker = transport.worker();
-    const SequenceTensors in = random_inputs(plan, worker, 1);
-    HostTensor qkv(40, 4 + 2 + 2, 4, DType::kFp64), gradients = qkv, o(40, 4, 4, DType::kFp64);
-    HostTensor lse(40, 4, 1, DType::kFp64), d_o = in.d_o;
-    for (std::int64_t row = 0; row < 40; ++row) {
-      for (std::int32_t head = 0; head < 8; ++head) {
-        const HostTensor& from = head < 4 ? in.q : head < 6 ? in.k : in.v;
-        const std::int32_t from_head = head < 4 ? head : (head - 4) % 2;
-        for (std::int32_t c = 0; c < 4; ++c) qkv.set(row, head, c, from.get(row, from_head, c));
-      }
-    }
-    std::vector<std::byte> saved(at(plan_memory(plan)[at(worker)].saved.bytes));
-    std::vector<std::byte> scratch(at(plan_memory(plan)[at(worker)].scratch.bytes));
-    Seat seat(transport);
-    const auto pipeliner = seat.pipeliner(plan);
-    const auto heads = [](HostTensor& tensor, std::int32_t first, std::int32_t count) {
-      return sub_tensor(tensor.view(), 0, 40, first, count);
-    };
-    const ForwardTensors forward{heads(qkv, 0, 4), heads(qkv, 4, 2), heads(qkv, 6, 2), o.view(),
-                                 lse.view()};
-    pipeliner->forward(forward, kSoftmaxScale, saved.data(), seat.stream);
-    pipeliner->backward({forward.q, forward.k, forward.v, forward.o, forward.lse, d_o.view(),
-                         heads(gradients, 0, 4), heads(gradients, 4, 2), heads(gradients, 6, 2)},
-                        kSoftmaxScale, saved.data(), scratch.data(), seat.stream);
-    seat.stream.synchronize();
-    const LayerOutputs expected = expected_outputs(plan, worker, in);
-    EXPECT_EQ(first_difference("O", expected.o, o, kTolerance), "");
-    for (std::int64_t row = 0; row < 40; ++row) {
-      for (std::int32_t head = 0; head < 8; ++head) {
-        const HostTensor& want = head < 4 ? expected.dq : head < 6 ? expected.dk : expected.dv;
-        EXPECT_NEAR(gradients.get(row, head, 1), want.get(row, head < 4 ? head : (head - 4) % 2, 1),
-                    kTolerance);
-      }
-    }
-  });
-  EXPECT_THAT(errors, Each(IsEmpty()));
+  EXPECT_THAT(
+      on_every_worker(endpoints,
+                      [&](Transport& transport) { run_layer_on_fused_tensors(plan, transport); }),
+      Each(IsEmpty()));
 }
 
 TEST(Hazard08, RowsBeyondTheLastSampleAreZeroAndHaveZeroGradients) {

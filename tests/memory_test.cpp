@@ -56,8 +56,7 @@ std::int64_t in_whole_units(std::int64_t end) { return (end + 255) / 256 * 256; 
 class MeasuredWorker {
  public:
   MeasuredWorker(const PoolPlan& plan, Transport& transport)
-      : plan_(plan),
-        arena_(dynamic_cast<GuardedArena&>(transport)),
+      : arena_(dynamic_cast<GuardedArena&>(transport)),
         layer_(plan, transport.worker(), 1),
         seat_(transport),
         pipeliner_(seat_.pipeliner(plan)) {}
@@ -117,7 +116,6 @@ class MeasuredWorker {
     EXPECT_TRUE(layer_.scratch().guards_untouched());
   }
 
-  const PoolPlan& plan_;
   GuardedArena& arena_;
   LayerDriver layer_;
   Seat seat_;

@@ -32,6 +32,7 @@ constexpr Layout kLayouts[] = {{"contiguous", HomeKind::kContiguous, 1},
 std::vector<PackedSequence> sequences(std::int32_t replicas) {
   const std::vector<std::vector<std::int64_t>> samples = {{41}, {7, 9, 2, 0, 1, 1, 5}, {1, 30}, {}};
   std::vector<PackedSequence> result;
+  result.reserve(static_cast<std::size_t>(replicas));
   for (std::int32_t replica = 0; replica < replicas; ++replica) {
     result.push_back({41, samples[static_cast<std::size_t>(replica)]});
   }

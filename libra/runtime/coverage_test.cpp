@@ -115,7 +115,7 @@ class Coverage {
     const WorkerProgram& program;
     const EntryGroup& group;
     AttentionCall call;
-    std::int32_t chunk;
+    std::int32_t chunk = 0;
   };
 
   void mark(std::int64_t query, std::int64_t key, std::vector<std::uint8_t>& pairs) const {

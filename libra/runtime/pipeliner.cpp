@@ -20,11 +20,11 @@ void check_workers(const PoolPlan& plan, const Transport& transport) {
 // What the plan has for one of the caller's tensors. Those that take part in the exchange move as
 // strided rows of bytes.
 struct Expected {
-  const char* name;
+  const char* name = "";
   const TensorView& tensor;
-  std::int32_t heads;
-  std::int32_t dim;
-  DType dtype;
+  std::int32_t heads = 0;
+  std::int32_t dim = 0;
+  DType dtype = DType::kFp64;
   bool exchanged = true;
 };
 

@@ -24,6 +24,7 @@ PoolPlan scattered(const PoolPlan& plan, Rng& rng) {
 
 PoolPlan dealt_round(const PoolPlan& plan) {
   std::vector<std::int32_t> destination;
+  destination.reserve(at(plan.tiling.tiles()));
   for (std::int32_t tile = 0; tile < plan.tiling.tiles(); ++tile) {
     destination.push_back((plan.tiling.home_of(tile) + tile % 3) % plan.workers());
   }

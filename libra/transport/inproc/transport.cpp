@@ -15,6 +15,7 @@ std::vector<std::unique_ptr<Transport>> make_inproc_group(std::int32_t workers,
   check_options(options);
   const auto hub = std::make_shared<inproc::Hub>(workers, options);
   std::vector<std::unique_ptr<Transport>> endpoints;
+  endpoints.reserve(static_cast<std::size_t>(workers));
   for (std::int32_t worker = 0; worker < workers; ++worker) {
     endpoints.push_back(std::make_unique<HostTransport>(
         "inproc", workers, hub->ledger(worker), std::make_shared<inproc::Port>(hub, worker)));
