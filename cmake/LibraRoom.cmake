@@ -47,10 +47,10 @@ function(libra_test target)
 endfunction()
 
 add_library(libra_warnings INTERFACE)
-target_compile_options(libra_warnings INTERFACE
+target_compile_options(libra_warnings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wold-style-cast
   -Wnon-virtual-dtor
   # GCC 12 is wrong about moved optionals, instrumented code and the addition of strings.
   $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>
   $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
-  $<$<BOOL:${LIBRA_WERROR}>:-Werror>)
+  $<$<BOOL:${LIBRA_WERROR}>:-Werror>>)

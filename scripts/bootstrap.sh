@@ -4,6 +4,13 @@
 set -euo pipefail
 
 packages=(cmake ninja-build g++ ccache libfmt-dev nlohmann-json3-dev libcli11-dev)
+wheels=()
+# Where there is a CUDA compiler, the GPU rooms are built; cuDNN's C++ headers come from PyPI.
+nvcc=$(command -v nvcc || echo "${CUDA_PATH:-/usr/local/cuda}/bin/nvcc")
+if [ -x "$nvcc" ]; then
+  packages+=(python3-venv)
+  wheels+=(nvidia-cudnn-frontend==1.32.0)
+fi
 for step in "$@"; do
   case $step in
     build) ;;
@@ -48,27 +55,48 @@ apt_get() {
     -o Dpkg::Use-Pty=0 "$@" </dev/null >>"$log" 2>&1
 }
 
-if ! command -v apt-get >/dev/null; then
-  check_without_apt
-  exit 0
-fi
+install_packages() {
+  local missing by_hand
+  mapfile -t missing < <(missing_packages | sort -u)
+  [ ${#missing[@]} -gt 0 ] || return 0
+  by_hand="Install by hand: apt-get install ${missing[*]}"
+  if [ "$(id -u)" != 0 ]; then
+    command -v sudo >/dev/null || die "packages are missing, and there is neither root nor sudo." \
+      "$by_hand"
+    root=(sudo)
+  fi
+  echo "bootstrap: installing ${missing[*]}"
+  apt_get update || true # may fail for a foreign source that has none of these packages
+  if ! apt_get install --yes --no-install-recommends "${missing[@]}"; then
+    tail -n 20 "$log" >&2
+    die "apt-get failed (its last lines are above). $by_hand"
+  fi
+}
 
-mapfile -t missing < <(missing_packages | sort -u)
-[ ${#missing[@]} -gt 0 ] || exit 0
-by_hand="Install by hand: apt-get install ${missing[*]}"
-
-root=()
-if [ "$(id -u)" != 0 ]; then
-  command -v sudo >/dev/null || die "packages are missing, and there is neither root nor sudo." \
-    "$by_hand"
-  root=(sudo)
-fi
+# A virtual environment outside the checkout, which all checkouts share. What is built without a
+# wheel says so itself, so a machine without PyPI goes on.
+install_wheels() {
+  local venv=${LIBRA_VENV:-${XDG_CACHE_HOME:-$HOME/.cache}/libra/venv} stamp
+  for wheel in "${wheels[@]}"; do
+    stamp=$venv/installed-$wheel
+    [ ! -e "$stamp" ] || continue
+    echo "bootstrap: installing $wheel"
+    if { [ -x "$venv/bin/pip" ] || python3 -m venv "$venv"; } >>"$log" 2>&1 &&
+      "$venv/bin/pip" install --quiet --no-deps "$wheel" >>"$log" 2>&1; then
+      touch "$stamp"
+    else
+      tail -n 5 "$log" >&2
+      echo "bootstrap: going on without $wheel" >&2
+    fi
+  done
+}
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-echo "bootstrap: installing ${missing[*]}"
-apt_get update || true # may fail for a foreign source that has none of these packages
-if ! apt_get install --yes --no-install-recommends "${missing[@]}"; then
-  tail -n 20 "$log" >&2
-  die "apt-get failed (its last lines are above). $by_hand"
+root=()
+if command -v apt-get >/dev/null; then
+  install_packages
+else
+  check_without_apt
 fi
+install_wheels

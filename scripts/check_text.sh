@@ -10,14 +10,15 @@ mapfile -t code < <(printf '%s\n' "${files[@]}" |
 # The arrows of docs/design.md: what each room may include besides itself.
 declare -A arrows=(
   [base]=''
+  [cuda]='base'
   [corpus]='base'
   [cost]='base'
   [plan]='base corpus cost'
   [sim]='base corpus cost plan'
-  [attention]='base'
-  [transport]='base'
-  [runtime]='base corpus cost plan attention transport'
-  [cli]='base corpus cost plan sim attention transport runtime'
+  [attention]='base cuda'
+  [transport]='base cuda'
+  [runtime]='base cuda corpus cost plan attention transport'
+  [cli]='base cuda corpus cost plan sim attention transport runtime'
 )
 
 
