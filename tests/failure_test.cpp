@@ -208,7 +208,7 @@ bool worker_runs_fail(const PoolPlan& plan, Fault fault, std::int64_t operation)
   const auto errors = on_every_worker(endpoints, [&](Transport& transport) {
     const bool fails = transport.worker() == 0;
     DisturbedAttention attention(FaultAt(fails ? fault : Fault::kNone, operation));
-    WorkerRun run(plan, transport, attention);
+    WorkerRun run(plan, {transport, attention});
     try {
       run.execute(random_inputs(plan, transport.worker(), 1), kSoftmaxScale);
     } catch (...) {
@@ -236,8 +236,9 @@ TEST(Hazard17, APoolThatFailsThrowsTheFirstErrorAndEnds) {
   DisturbedAttention attention([&left](TaskQueue&) {
     if (left-- == 0) throw InputError("the device", "is out of memory");
   });
-  EXPECT_THROW(run_pool(plan, endpoints, attention, random_pool_inputs(plan, 1), kSoftmaxScale),
-               InputError);
+  EXPECT_THROW(
+      run_pool(plan, host_sites(endpoints, attention), random_pool_inputs(plan, 1), kSoftmaxScale),
+      InputError);
 }
 
 }  // namespace

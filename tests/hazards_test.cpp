@@ -252,7 +252,7 @@ TEST_P(Hazard11, WorkersWithDifferentPlansGetAnErrorEach) {
   const auto errors = on_every_worker(endpoints, [](Transport& transport) {
     const PoolPlan plan = plan_of_kind(transport.worker() == 1 ? GetParam() : 0);
     ReferenceAttention attention;
-    WorkerRun run(plan, transport, attention);
+    WorkerRun run(plan, {transport, attention});
   });
   EXPECT_THAT(errors[0], HasSubstr("worker 0 and worker 1 hold different plans"));
   EXPECT_THAT(errors[1], HasSubstr("worker 1 and workers 0, 2 hold different plans"));
@@ -269,7 +269,7 @@ TEST(Hazard19, PlanningNeedsNoCollective) {
     EXPECT_TRUE(transport.take_records().empty());
     const PoolPlan plan = plan_of_kind(0);
     ReferenceAttention attention;
-    WorkerRun run(plan, transport, attention);
+    WorkerRun run(plan, {transport, attention});
     run.execute(random_inputs(plan, transport.worker(), 1), kSoftmaxScale);
     EXPECT_EQ(run.records().size(), 1U + 3 + 4) << "fingerprints, then forward and backward";
   });

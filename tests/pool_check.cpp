@@ -34,7 +34,7 @@ void forget_lse(const PoolPlan& plan, std::int32_t tile, LayerOutputs& outputs) 
 PoolRun run_inproc(const PoolPlan& plan, const std::vector<SequenceTensors>& inputs) {
   ReferenceAttention backend;
   auto endpoints = make_inproc_group(plan.workers(), {});
-  return run_pool(plan, endpoints, backend, inputs, kSoftmaxScale);
+  return run_pool(plan, host_sites(endpoints, backend), inputs, kSoftmaxScale);
 }
 
 LayerOutputs expected_outputs(const PoolPlan& plan, std::int32_t replica,

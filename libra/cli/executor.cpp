@@ -21,7 +21,7 @@ class InprocExecutor final : public Executor {
                   const std::vector<SequenceTensors>& inputs, double softmax_scale) override {
     auto endpoints = make_inproc_group(plan.workers(), options_);
     const std::int64_t begin = now_ns();
-    PoolRun run = run_pool(plan, endpoints, backend, inputs, softmax_scale);
+    PoolRun run = run_pool(plan, host_sites(endpoints, backend), inputs, softmax_scale);
     for (WorkerTrace& trace : run.workers) shift_times(trace, begin);
     return run;
   }

@@ -8,6 +8,7 @@
 
 #include "libra/base/error.h"
 #include "libra/base/index.h"
+#include "libra/base/task_queue.h"
 #include "libra/cli/mpi_job.h"
 #include "libra/runtime/sharding.h"
 #include "libra/runtime/tensor_views.h"
@@ -137,7 +138,7 @@ class MpiExecutor final : public Executor {
   PoolRun execute(const PoolPlan& plan, AttentionBackend& backend,
                   const std::vector<SequenceTensors>& inputs, double softmax_scale) override {
     const std::int32_t worker = transport_->worker();
-    WorkerRun run(plan, *transport_, backend);
+    WorkerRun run(plan, {*transport_, backend});
     const std::int64_t begin = now_ns();  // all ranks come here together: they have just agreed
     run.execute(inputs[at(plan.layout.part_of(worker).replica)], softmax_scale);
     const auto& events = run.log().events();

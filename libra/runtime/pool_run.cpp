@@ -36,16 +36,15 @@ class FirstError {
 
 struct PoolTask {
   const PoolPlan& plan;
-  AttentionBackend& backend;
   const std::vector<SequenceTensors>& inputs;
   double softmax_scale;
   std::vector<LayerOutputs> outputs;  // by worker
   std::vector<WorkerTrace> traces;    // by worker
 };
 
-void run_worker(PoolTask& task, Transport& transport) {
-  const std::int32_t worker = transport.worker();
-  WorkerRun run(task.plan, transport, task.backend);
+void run_worker(PoolTask& task, const WorkerSite& site) {
+  const std::int32_t worker = site.transport.worker();
+  WorkerRun run(task.plan, site);
   run.execute(task.inputs[at(task.plan.layout.part_of(worker).replica)], task.softmax_scale);
   const auto& events = run.log().events();
   task.outputs[at(worker)] = run.outputs();
@@ -53,20 +52,20 @@ void run_worker(PoolTask& task, Transport& transport) {
       {events.begin(), events.end()}, run.records(), run.log().cpu_seconds()};
 }
 
-void run_workers(PoolTask& task, std::vector<std::unique_ptr<Transport>>& endpoints) {
+void run_workers(PoolTask& task, const std::vector<WorkerSite>& sites) {
   FirstError first_error;
   std::vector<std::jthread> threads;  // joined even if not all can be started
-  threads.reserve(endpoints.size());
-  for (const auto& endpoint : endpoints) {
-    threads.emplace_back([&task, &first_error, transport = endpoint.get()] {
+  threads.reserve(sites.size());
+  for (const WorkerSite& site : sites) {
+    threads.emplace_back([&task, &first_error, &site] {
       try {
-        run_worker(task, *transport);
+        run_worker(task, site);
       } catch (const TransportError& error) {
         first_error.keep_consequence(std::current_exception());
-        transport->abort(error.what());
+        site.transport.abort(error.what());
       } catch (const std::exception& error) {
         first_error.keep_cause(std::current_exception());
-        transport->abort(error.what());
+        site.transport.abort(error.what());
       }
     });
   }
@@ -84,13 +83,20 @@ std::vector<SequenceTensors> random_pool_inputs(const PoolPlan& plan, std::uint6
   return inputs;
 }
 
-PoolRun run_pool(const PoolPlan& plan, std::vector<std::unique_ptr<Transport>>& endpoints,
-                 AttentionBackend& backend, const std::vector<SequenceTensors>& inputs,
-                 double softmax_scale) {
-  PoolTask task{plan, backend, inputs, softmax_scale, {}, {}};
+std::vector<WorkerSite> host_sites(const std::vector<std::unique_ptr<Transport>>& endpoints,
+                                   AttentionBackend& backend) {
+  std::vector<WorkerSite> sites;
+  sites.reserve(endpoints.size());
+  for (const auto& endpoint : endpoints) sites.push_back({*endpoint, backend});
+  return sites;
+}
+
+PoolRun run_pool(const PoolPlan& plan, const std::vector<WorkerSite>& sites,
+                 const std::vector<SequenceTensors>& inputs, double softmax_scale) {
+  PoolTask task{plan, inputs, softmax_scale, {}, {}};
   task.outputs.resize(at(plan.workers()));
   task.traces.resize(at(plan.workers()));
-  run_workers(task, endpoints);
+  run_workers(task, sites);
   PoolRun run;
   for (std::size_t replica = 0; replica < plan.sequences.size(); ++replica) {
     run.sequences.push_back(sequence_outputs(plan, static_cast<std::int32_t>(replica)));

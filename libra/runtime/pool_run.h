@@ -2,7 +2,7 @@
 // transports.
 //
 //   auto endpoints = make_inproc_group(plan.workers());
-//   const PoolRun run = run_pool(plan, endpoints, backend, inputs, softmax_scale);
+//   const PoolRun run = run_pool(plan, host_sites(endpoints, backend), inputs, softmax_scale);
 //   run.sequences[r].o        // of replica r, gathered from its workers
 #pragma once
 
@@ -29,9 +29,12 @@ struct PoolRun {
 std::vector<SequenceTensors> random_pool_inputs(const PoolPlan& plan, std::uint64_t seed);
 
 /// Blocks until all workers are done. If one fails, the others are told to stop, and its error is
-/// thrown. Requires endpoints[w]->worker() == w.
-PoolRun run_pool(const PoolPlan& plan, std::vector<std::unique_ptr<Transport>>& endpoints,
-                 AttentionBackend& backend, const std::vector<SequenceTensors>& inputs,
-                 double softmax_scale);
+/// thrown. Requires sites[w].transport.worker() == w.
+PoolRun run_pool(const PoolPlan& plan, const std::vector<WorkerSite>& sites,
+                 const std::vector<SequenceTensors>& inputs, double softmax_scale);
+
+/// All workers on the host, with one backend.
+std::vector<WorkerSite> host_sites(const std::vector<std::unique_ptr<Transport>>& endpoints,
+                                   AttentionBackend& backend);
 
 }  // namespace libra

@@ -85,36 +85,41 @@ void gather_outputs(const PoolPlan& plan, std::int32_t worker, const LayerOutput
 }
 
 // The plans are compared first: what does not fit may be another worker's fault.
-WorkerRun::WorkerRun(const PoolPlan& plan, Transport& transport, AttentionBackend& backend)
+WorkerRun::WorkerRun(const PoolPlan& plan, const WorkerSite& site)
     : plan_(plan),
-      transport_(transport),
-      context_{backend, transport, log_},
-      pipeliner_(agreed(plan, context_, stream_), context_) {
-  transport_.reserve_arena(pipeliner_.memory().arena.bytes);
+      site_(site),
+      context_{site.attention, site.transport, log_},
+      stream_(site.memory.make_stream()),
+      pipeliner_(agreed(plan, context_, *stream_), context_) {
+  site_.transport.reserve_arena(pipeliner_.memory().arena.bytes);
 }
 
 void WorkerRun::execute(const SequenceTensors& sequence, double softmax_scale) {
-  const std::int32_t worker = transport_.worker();
+  const std::int32_t worker = site_.transport.worker();
   log_.clear();
-  OwnTensors own(plan_, worker, sequence);
+  OwnTensors inputs(plan_, worker, sequence);
   outputs_ = make_outputs(plan_, plan_.layout.part_of(worker).rows, plan_.options.tp);
-  std::vector<std::byte> saved(at(pipeliner_.memory().saved.bytes));
-  std::vector<std::byte> scratch(at(pipeliner_.memory().scratch.bytes));
-  const StreamGuard guard(stream_);
-  const ForwardTensors forward{own.q.view(), own.k.view(), own.v.view(), outputs_.o.view(),
-                               outputs_.lse.view()};
-  const BackwardTensors backward{forward.q,          forward.k,          forward.v,
-                                 forward.o,          forward.lse,        own.d_o.view(),
-                                 outputs_.dq.view(), outputs_.dk.view(), outputs_.dv.view()};
+  const auto place = [this](HostTensor& tensor) { return Mirror(site_.memory, tensor); };
+  const Mirror q = place(inputs.q), k = place(inputs.k), v = place(inputs.v);
+  const Mirror d_o = place(inputs.d_o);
+  Mirror o = place(outputs_.o), lse = place(outputs_.lse);
+  Mirror dq = place(outputs_.dq), dk = place(outputs_.dk), dv = place(outputs_.dv);
+  const auto saved = site_.memory.allocate(pipeliner_.memory().saved.bytes);
+  const auto scratch = site_.memory.allocate(pipeliner_.memory().scratch.bytes);
+  const StreamGuard guard(*stream_);
   try {
-    pipeliner_.forward(forward, softmax_scale, saved.data(), stream_);
-    pipeliner_.backward(backward, softmax_scale, saved.data(), scratch.data(), stream_);
+    pipeliner_.forward({q.view(), k.view(), v.view(), o.view(), lse.view()}, softmax_scale,
+                       saved.get(), *stream_);
+    pipeliner_.backward({q.view(), k.view(), v.view(), o.view(), lse.view(), d_o.view(), dq.view(),
+                         dk.view(), dv.view()},
+                        softmax_scale, saved.get(), scratch.get(), *stream_);
   } catch (const TransportError&) {
-    stream_.synchronize();  // throws the cause if it was this worker's own stream
+    stream_->synchronize();  // throws the cause if it was this worker's own stream
     throw;
   }
-  stream_.synchronize();
-  records_ = transport_.take_records();
+  stream_->synchronize();
+  for (Mirror* output : {&o, &lse, &dq, &dk, &dv}) output->fetch();
+  records_ = site_.transport.take_records();
 }
 
 }  // namespace libra

@@ -1,17 +1,17 @@
-// One worker's forward and backward over host tensors, on whatever transport it is given: what
-// `libra run`, the tests and a first reader use to see a plan work.
+// One worker's forward and backward over given tensors, on whatever transport, backend and memory
+// it is given: what `libra run`, the tests and a first reader use to see a plan work.
 //
 //   SequenceTensors inputs = random_inputs(plan, replica, seed);
-//   WorkerRun run(plan, transport, backend);          // SPMD: on every worker
+//   WorkerRun run(plan, {transport, backend});        // SPMD: on every worker
 //   run.execute(inputs, softmax_scale);               // blocks until done; throws what went wrong
 //   run.outputs(), run.log(), run.records()
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
-#include "libra/base/task_queue.h"
-#include "libra/runtime/host_tensor.h"
+#include "libra/runtime/memory_space.h"
 #include "libra/runtime/pipeliner.h"
 
 namespace libra {
@@ -37,11 +37,18 @@ LayerOutputs sequence_outputs(const PoolPlan& plan, std::int32_t replica);
 void gather_outputs(const PoolPlan& plan, std::int32_t worker, const LayerOutputs& own,
                     LayerOutputs& sequence);
 
+/// Where a worker runs. Nothing here is owned.
+struct WorkerSite {
+  Transport& transport;
+  AttentionBackend& attention;
+  const MemorySpace& memory = host_memory();
+};
+
 class WorkerRun {
  public:
   /// Agrees with the pool on the plan and reserves the arena: every worker of the pool must
   /// construct its own. Throws PlanError if another worker has another plan.
-  WorkerRun(const PoolPlan& plan, Transport& transport, AttentionBackend& backend);
+  WorkerRun(const PoolPlan& plan, const WorkerSite& site);
 
   /// `sequence`: of this worker's replica. Runs one layer forward and backward and waits for it.
   void execute(const SequenceTensors& sequence, double softmax_scale);
@@ -52,12 +59,12 @@ class WorkerRun {
 
  private:
   const PoolPlan& plan_;
-  Transport& transport_;
+  WorkerSite site_;
   EventLog log_;
   WorkerContext context_;
   LayerOutputs outputs_;
   std::vector<ExchangeRecord> records_;
-  TaskQueue stream_;  // below what its thread uses
+  std::unique_ptr<Stream> stream_;  // below what its work uses
   Pipeliner pipeliner_;
 };
 

@@ -57,7 +57,8 @@ TEST(RunPool, TracesWhatEveryWorkerDid) {
                                                std::vector<std::int32_t>(12, 1));
   auto endpoints = make_inproc_group(2, {});
   ReferenceAttention attention;
-  const PoolRun run = run_pool(plan, endpoints, attention, random_pool_inputs(plan, 1), 0.5);
+  const PoolRun run =
+      run_pool(plan, host_sites(endpoints, attention), random_pool_inputs(plan, 1), 0.5);
   ASSERT_THAT(run.workers, SizeIs(2));
   EXPECT_THAT(run.workers[0].events, SizeIs(0)) << "it computes nothing";
   std::vector<std::string> names;
@@ -75,7 +76,8 @@ TEST(RunPool, ThrowsWhatAWorkerThrew) {
   const PoolPlan plan = make_plan(small_options(), two_sequences());
   auto endpoints = make_inproc_group(3, {});
   ReferenceAttention attention;
-  EXPECT_THROW(run_pool(plan, endpoints, attention, random_pool_inputs(plan, 1), 0.5), ConfigError);
+  EXPECT_THROW(run_pool(plan, host_sites(endpoints, attention), random_pool_inputs(plan, 1), 0.5),
+               ConfigError);
 }
 
 TEST(WorkerRun, CanExecuteAgain) {
@@ -84,7 +86,7 @@ TEST(WorkerRun, CanExecuteAgain) {
   ReferenceAttention attention;
   const auto errors = testing::on_every_worker(endpoints, [&](Transport& transport) {
     const SequenceTensors inputs = random_inputs(plan, transport.worker(), 3);
-    WorkerRun run(plan, transport, attention);
+    WorkerRun run(plan, {transport, attention});
     run.execute(inputs, 0.5);
     const LayerOutputs first = run.outputs();
     const std::size_t exchanges = run.records().size();

@@ -2,7 +2,7 @@
 //
 //   auto endpoints = make_inproc_group(4);
 //   const std::vector<std::string> errors = on_every_worker(endpoints, [&](Transport& transport) {
-//     WorkerRun run(plan, transport, backend);
+//     WorkerRun run(plan, {transport, backend});
 //     ...
 //   });
 //   // errors[w]: what worker w threw; empty if nothing

@@ -8,6 +8,7 @@
 
 #include "libra/base/check.h"
 #include "libra/base/error.h"
+#include "libra/transport/messages.h"
 
 namespace libra {
 namespace {
@@ -150,10 +151,7 @@ std::string Ledger::overdue_report() const {
   std::set<std::int32_t> peers;
   for (std::size_t i = 0; i < first->transfers(); ++i)
     if (!first->came_[i]) peers.insert(first->transfer(i).peer);
-  return fmt::format(
-      "worker {} waited {} ms for worker{} {} in {}; did it die, or does it run another plan?",
-      worker_, deadline_.count(), peers.size() > 1 ? "s" : "", fmt::join(peers, ", "),
-      describe(first->exchange_.tag));
+  return overdue_message(worker_, deadline_, peers, first->exchange_.tag);
 }
 
 std::string Ledger::first_open() const {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "libra/transport/inproc/strided_copy.h"
+#include "libra/transport/messages.h"
 
 namespace libra::inproc {
 
@@ -52,10 +53,8 @@ void Hub::offer(const Half& half) {
 void Hub::match(const Match& match) {
   const auto& [send, receive] = match;
   if (send.view().bytes() != receive.view().bytes()) {
-    fail_locked(fmt::format(
-        "worker {} sends {} bytes to worker {}, which expects {}, in {}: do they run one plan?",
-        send.worker, send.view().bytes(), receive.worker, receive.view().bytes(),
-        describe(send.posting->exchange().tag)));
+    fail_locked(mismatch_message(send.worker, send.view().bytes(), receive.worker,
+                                 receive.view().bytes(), send.posting->exchange().tag));
     return;
   }
   lane(send.worker).ledger->came(*send.posting, send.transfer);
