@@ -2,11 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include "libra/base/error.h"
 #include "libra/base/task_queue.h"
 #include "libra/cuda/cuda_error.h"
 #include "libra/cuda/cuda_memory.h"
 #include "libra/cuda/device.h"
+#include "libra/cuda/stream_flags.h"
 
 namespace libra {
 namespace {
@@ -48,6 +51,31 @@ TEST_F(OnDevice, AFailureIsThrownOnceWithItsFirstReason) {
     EXPECT_STREQ(error.what(), "worker 3 is gone");
   }
   EXPECT_NO_THROW(stream.synchronize());
+}
+
+// Two streams take turns, ordered by words in host memory alone.
+TEST_F(OnDevice, StreamsOrderTheirWorkByFlags) {
+  constexpr std::uint32_t kTurns = 50;
+  CudaStream left(0), right(0);
+  const auto memory = allocate_mapped(2 * sizeof(std::uint32_t));
+  auto* const ping = reinterpret_cast<std::uint32_t*>(memory.get());
+  std::uint32_t* const pong = ping + 1;
+  const auto value = allocate_device(0, 1), log = allocate_device(0, kTurns);
+  for (std::uint32_t turn = 1; turn <= kTurns; ++turn) {
+    check_cuda(cudaMemsetAsync(value.get(), static_cast<int>(turn), 1, left.get()), "memset");
+    enqueue_write(left.get(), ping, turn);
+    enqueue_wait(left.get(), pong, turn);
+    enqueue_wait(right.get(), ping, turn);
+    check_cuda(
+        cudaMemcpyAsync(log.get() + turn - 1, value.get(), 1, cudaMemcpyDefault, right.get()),
+        "cudaMemcpyAsync");
+    enqueue_write(right.get(), pong, turn);
+  }
+  left.synchronize();
+  right.synchronize();
+  std::vector<std::uint8_t> found(kTurns);
+  check_cuda(cudaMemcpy(found.data(), log.get(), kTurns, cudaMemcpyDefault), "cudaMemcpy");
+  for (std::uint32_t turn = 1; turn <= kTurns; ++turn) EXPECT_EQ(found[turn - 1], turn);
 }
 
 TEST_F(OnDevice, TooMuchMemoryIsAnErrorWithBothSizes) {
