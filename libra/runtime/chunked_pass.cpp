@@ -11,6 +11,12 @@
 
 namespace libra {
 
+namespace {
+
+constexpr std::int32_t kSlots = 2;  // of arenas, per tensor
+
+}  // namespace
+
 ChunkedPass::ChunkedPass(const PassArguments& arguments, Legs legs)
     : arguments_(arguments),
       legs_(std::move(legs)),
@@ -32,7 +38,7 @@ void ChunkedPass::run() {
 
 void ChunkedPass::enqueue() {
   prepare();
-  post_dispatch(0);
+  for (std::int32_t chunk = 0; chunk < kSlots; ++chunk) post_dispatch(chunk);
   compute_local();
   for (std::int32_t chunk = 0; chunk < options().chunks; ++chunk) run_chunk(chunk);
   finish();
@@ -52,16 +58,17 @@ void ChunkedPass::abandon(const std::string& reason) {
 }
 
 void ChunkedPass::run_chunk(std::int32_t chunk) {
-  if (chunk + 1 < options().chunks) post_dispatch(chunk + 1);
+  if (chunk > 0) post_dispatch(chunk + kSlots - 1);
   if (heads().first_of_kv_chunk(chunk)) copy_resident_keys(heads().kv_chunk_of(chunk));
   wait(dispatched_[at(chunk)]);
-  if (chunk >= 2) wait(returned_[at(chunk - 2)]);
+  if (chunk >= kSlots) wait(returned_[at(chunk - kSlots)]);
   compute_chunk(chunk);
   post_return(chunk);
   finish_chunk(chunk);
 }
 
 void ChunkedPass::post_dispatch(std::int32_t chunk) {
+  if (chunk >= options().chunks) return;
   Exchange dispatch = exchange(legs_.dispatch, chunk);
   for (const Leg& leg : legs_.queries) {
     routes().dispatch_queries(dispatch, leg.own, leg.region, chunk, arena_);

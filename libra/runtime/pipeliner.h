@@ -1,12 +1,12 @@
 // The pipeliner: runs one worker's share of a PoolPlan for one layer, exchange hidden under
 // attention (the paper's section 4.4).
 //
-//   dispatch 0 | dispatch 1   dispatch 2   ...
-//              | local        chunk 0      chunk 1      ...      stream
-//                                          return 0     return 1 ...
+//   dispatch 0, 1             dispatch 2   dispatch 3   ...
+//   local        chunk 0      chunk 1      chunk 2      ...      stream
+//                             return 0     return 1     ...
 //
 // While chunk i is computed, Q, K and V of chunk i + 1 come in and O of chunk i - 1 goes home. Work
-// that needs no exchange runs first and unchunked, under the first dispatch. Everything is enqueued
+// that needs no exchange runs first and unchunked, under the first two dispatches. Everything is enqueued
 // on the caller's stream; nothing here blocks the host.
 //
 //   WorkerContext context{backend, transport, log};

@@ -273,7 +273,7 @@ void expect_failed(Player& player, const std::vector<std::string>& words) {
   }
   require(player.stream.failure()->failed(), "the stream does not know of the failure");
   require(!error_of([&] { player.stream.synchronize(); }).empty(), "synchronize did not throw");
-  require(!error_of([&] { player.transport->post(ring(player, 9), player.stream); }).empty(),
+  require(!error_of([&] { player.transport->post(ring(player, 99), player.stream); }).empty(),
           "a post after the failure did not throw");
 }
 
@@ -303,14 +303,21 @@ void leaving_peer(Player& player) {
   expect_failed(player, {"worker 1"});
 }
 
+// Once around the ring, so that worker 0 aborts when everyone is in the middle of it.
 void aborting_peer(Player& player) {
+  const std::int32_t workers = player.transport->workers();
   player.transport->reserve_arena(2 * kHalf);
-  post_and_wait(player, 0);
-  player.stream.synchronize();
+  const auto rounds = [&](std::int32_t count) {
+    for (std::int32_t step = 0; step < count; ++step) {
+      post_and_wait(player, step);
+      player.stream.synchronize();
+    }
+  };
   if (player.transport->worker() == 0) {
+    rounds(workers);
     player.transport->abort("out of memory");
   } else {
-    error_of([&] { post_and_wait(player, 1); });
+    error_of([&] { rounds(workers + 1); });
   }
   expect_failed(player, {"worker 0", "out of memory"});
 }
