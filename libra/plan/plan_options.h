@@ -82,8 +82,8 @@ struct PlanOptions {
   std::int32_t tau_ppm = 30'000;  ///< cap on a worker's load over the mean, in millionths: 3%
   BackwardMode backward = BackwardMode::kKeep;
   bool return_lse = false;  ///< the log-sum-exp goes home with O; implied by kRefetch
-  /// Tiles that need no exchange run first and unchunked, under the first dispatches; false: in every
-  /// chunk (the paper).
+  /// Tiles that need no exchange run first and unchunked, under the first dispatches; false: in
+  /// every chunk (the paper).
   bool local_first = true;
 
   bool lse_goes_home() const { return return_lse || backward == BackwardMode::kRefetch; }

@@ -7,8 +7,8 @@
 // worker's work, receives among it, runs in one in-order queue.
 //
 // Slots. Arenas have two slots per tensor, so the first two dispatches run under the local work.
-// The dispatch of chunk i + 1 goes where chunk i - 1 was, whose computation is enqueued already. The
-// results of chunk i go where those of chunk i - 2 were, which must have left.
+// The dispatch of chunk i + 1 goes where chunk i - 1 was, whose computation is enqueued already.
+// The results of chunk i go where those of chunk i - 2 were, which must have left.
 #pragma once
 
 #include <cstddef>

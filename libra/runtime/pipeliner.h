@@ -6,8 +6,8 @@
 //                             return 0     return 1     ...
 //
 // While chunk i is computed, Q, K and V of chunk i + 1 come in and O of chunk i - 1 goes home. Work
-// that needs no exchange runs first and unchunked, under the first two dispatches. Everything is enqueued
-// on the caller's stream; nothing here blocks the host.
+// that needs no exchange runs first and unchunked, under the first two dispatches. Everything is
+// enqueued on the caller's stream; nothing here blocks the host.
 //
 //   WorkerContext context{backend, transport, log};
 //   Pipeliner pipeliner(plan, context);                       // once per plan

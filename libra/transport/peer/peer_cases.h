@@ -1,9 +1,10 @@
 // What workers that exchange by copy engines must do, as cases that each runs against its own
-// endpoint: threads of one process and processes alike. With integers: what arrives is exactly what
-// was sent.
+// endpoint: threads of one process and processes alike. With integers: what arrives is exactly
+// what was sent.
 //
 // The general suite (../conformance) works on host memory and host streams; these cases are its
-// counterpart for transports whose streams are CUDA's, where one end of a transfer lies in an arena.
+// counterpart for transports whose streams are CUDA's, where one end of a transfer lies in an
+// arena.
 #pragma once
 
 #include <chrono>
