@@ -24,6 +24,16 @@ cudaEvent_t EventPool::take() {
   return event;
 }
 
+bool has_happened(cudaEvent_t event) {
+  const cudaError_t status = cudaEventQuery(event);
+  if (status == cudaErrorNotReady) {
+    cudaGetLastError();
+    return false;
+  }
+  check_cuda(status, "cudaEventQuery");
+  return true;
+}
+
 DeviceClock::DeviceClock(std::int32_t device, cudaStream_t stream) {
   const DeviceGuard guard(device);
   check_cuda(cudaEventCreate(&origin_), "cudaEventCreate");

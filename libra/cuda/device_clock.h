@@ -28,6 +28,24 @@ class EventPool {
   std::vector<cudaEvent_t> free_;
 };
 
+/// An event that goes back to its pool at the end. Thread rules as the pool's.
+class PooledEvent {
+ public:
+  explicit PooledEvent(EventPool& pool) : pool_(pool), event_(pool.take()) {}
+  ~PooledEvent() { pool_.give_back(event_); }
+  PooledEvent(const PooledEvent&) = delete;
+  PooledEvent& operator=(const PooledEvent&) = delete;
+
+  cudaEvent_t get() const { return event_; }
+
+ private:
+  EventPool& pool_;
+  cudaEvent_t event_;
+};
+
+/// Whether everything before the event is done. Throws DeviceError if the device has failed.
+bool has_happened(cudaEvent_t event);
+
 /// Tells when timing events of one device happened.
 class DeviceClock {
  public:

@@ -103,6 +103,7 @@ void ChunkedPass::post_return(std::int32_t chunk) {
     routes().return_sends(out, leg.region, chunk, arena_);
     routes().return_receives(home, leg.own, leg.region, chunk);
   }
+  out.more = true;
   returned_[at(chunk)] = post(out);
   arriving_[at(chunk)] = post(home);
 }

@@ -73,7 +73,7 @@ class ChunkedPass {
   Handle post(const Exchange& exchange) { return context().transport.post(exchange, stream()); }
   void wait(Handle handle) { context().transport.wait(handle, stream()); }
   Exchange exchange(Phase phase, std::int32_t chunk) const {
-    return {{step_, phase, chunk, 0}, {}, {}};
+    return {{step_, phase, chunk, 0}, {}, {}, false};
   }
 
   const PlanOptions& options() const { return arguments_.plan.options; }

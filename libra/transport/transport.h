@@ -74,6 +74,9 @@ struct Exchange {
   Tag tag;
   std::vector<Transfer> sends;
   std::vector<Transfer> receives;
+  /// The same worker posts the rest of this tag next: transports that must begin all of a tag's
+  /// transfers together wait for it.
+  bool more = false;
 };
 
 /// Names a posted exchange; plain and copyable. Valid for the transport that gave it.

@@ -10,22 +10,6 @@
 
 namespace libra::peer {
 
-/// An event that goes back to its pool with its last owner, under the hub's mutex like every use
-/// of it.
-class PooledEvent {
- public:
-  explicit PooledEvent(EventPool& pool) : pool_(pool), event_(pool.take()) {}
-  ~PooledEvent() { pool_.give_back(event_); }
-  PooledEvent(const PooledEvent&) = delete;
-  PooledEvent& operator=(const PooledEvent&) = delete;
-
-  cudaEvent_t get() const { return event_; }
-
- private:
-  EventPool& pool_;
-  cudaEvent_t event_;
-};
-
 struct CopyBatch {
   CopyBatch(EventPool& pool, const DeviceClock& device_clock)
       : begin(pool), end(pool), clock(device_clock) {}

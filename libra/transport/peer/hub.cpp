@@ -9,8 +9,8 @@
 #include "libra/base/error.h"
 #include "libra/cuda/cuda_error.h"
 #include "libra/cuda/device.h"
+#include "libra/cuda/strided_copy.h"
 #include "libra/transport/messages.h"
-#include "libra/transport/peer/copy_pieces.h"
 
 namespace libra::peer {
 namespace {
@@ -40,16 +40,6 @@ void enable_access(std::int32_t device, std::int32_t peer) {
     return;
   }
   check_cuda(status, "cudaDeviceEnablePeerAccess");
-}
-
-bool has_happened(cudaEvent_t event) {
-  const cudaError_t status = cudaEventQuery(event);
-  if (status == cudaErrorNotReady) {
-    cudaGetLastError();
-    return false;
-  }
-  check_cuda(status, "cudaEventQuery");
-  return true;
 }
 
 bool is_done(const Posting& posting) {

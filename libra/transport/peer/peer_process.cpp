@@ -21,17 +21,15 @@
 #include "libra/cuda/cuda_stream.h"
 #include "libra/cuda/device.h"
 #include "libra/cuda/stream_flags.h"
+#include "libra/cuda/strided_copy.h"
 #include "libra/transport/check_exchange.h"
 #include "libra/transport/messages.h"
 #include "libra/transport/peer/arenas.h"
-#include "libra/transport/peer/copy_batch.h"
-#include "libra/transport/peer/copy_pieces.h"
 
 namespace libra {
 namespace {
 
 using peer::ControlBlock;
-using peer::PooledEvent;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kWatch{1};
@@ -65,12 +63,6 @@ struct Posting {
   bool armed = false;  // the stream has come to the post, and the deadline counts
   Clock::time_point armed_at;
 };
-
-bool has_happened(cudaEvent_t event) {
-  const cudaError_t status = cudaEventQuery(event);
-  if (status == cudaErrorNotReady) cudaGetLastError();
-  return status == cudaSuccess;
-}
 
 std::int64_t nanoseconds(Clock::time_point time) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
@@ -275,8 +267,8 @@ void ProcessTransport::copy(Group& group, const Posting& posting) {
   for (const Transfer& transfer : group.transfers) {
     const StridedView there =
         arenas_.at_peer(transfer.peer, transfer.peer_arena_offset, transfer.local.bytes());
-    group.send ? peer::enqueue_copy(transfer.local, there, stream)
-               : peer::enqueue_copy(there, transfer.local, stream);
+    group.send ? enqueue_copy(transfer.local, there, stream)
+               : enqueue_copy(there, transfer.local, stream);
   }
   enqueue_write(stream, on_device(group.done), posting.value);
   check_cuda(cudaEventRecord(group.end->get(), stream), "cudaEventRecord");
@@ -403,7 +395,7 @@ void ProcessTransport::watch(const std::stop_token& stop) {
 }
 
 // Why the pool must fail; empty if it need not.
-std::string ProcessTransport::look() {
+std::string ProcessTransport::look() try {
   const std::lock_guard lock(mutex_);
   retire();
   for (Posting& posting : open_) {
@@ -415,6 +407,8 @@ std::string ProcessTransport::look() {
     if (std::string reason = overdue(posting); !reason.empty()) return reason;
   }
   return {};
+} catch (const DeviceError& error) {
+  return fmt::format("worker {}: {}", worker(), error.what());
 }
 
 std::string ProcessTransport::overdue(const Posting& posting) {

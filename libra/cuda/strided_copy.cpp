@@ -1,10 +1,10 @@
-#include "libra/transport/peer/copy_pieces.h"
+#include "libra/cuda/strided_copy.h"
 
 #include <algorithm>
 
 #include "libra/cuda/cuda_error.h"
 
-namespace libra::peer {
+namespace libra {
 namespace {
 
 std::size_t size(std::int64_t bytes) { return static_cast<std::size_t>(bytes); }
@@ -66,4 +66,4 @@ void enqueue_copy(const StridedView& from, const StridedView& to, cudaStream_t s
   }
 }
 
-}  // namespace libra::peer
+}  // namespace libra
