@@ -17,6 +17,12 @@ if(NOT LIBRA_WITH_CUDA STREQUAL "OFF")
     endif()
     find_package(CUDAToolkit REQUIRED)
     set(LIBRA_CUDA_ENABLED ON)
+    # As a system package, beside CUDA, or as the wheel that PyTorch brings.
+    file(GLOB wheels /opt/*/.venv/lib/python3*/site-packages/nvidia/nccl)
+    find_path(LIBRA_NCCL_INCLUDE nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ${wheels}
+      PATH_SUFFIXES include)
+    find_library(LIBRA_NCCL_LIBRARY NAMES nccl libnccl.so.2
+      HINTS ${CUDAToolkit_LIBRARY_DIR} ${wheels} PATH_SUFFIXES lib)
   elseif(LIBRA_WITH_CUDA STREQUAL "ON")
     message(FATAL_ERROR "LIBRA_WITH_CUDA is ON and no CUDA compiler (nvcc) is found")
   endif()
