@@ -37,7 +37,7 @@ struct Checked {
   explicit Checked(DType dtype, const std::vector<PackedSequence>& sequences = two_sequences())
       : plan(small_plan(dtype, sequences)),
         inputs(random_pool_inputs(plan, 1)),
-        run(make_inproc_executor(std::chrono::seconds(30))->execute(plan, backend, inputs, kScale)),
+        run(make_inproc_executor(std::chrono::seconds(30))->execute(plan, inputs, kScale)),
         check(backend, plan.sequences, inputs, kScale) {}
 };
 

@@ -2,26 +2,21 @@
 
 #include <algorithm>
 
+#include "libra/attention/reference/reference_attention.h"
 #include "libra/transport/inproc/transport.h"
 
 namespace libra::cli {
 namespace {
 
-std::int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
 class InprocExecutor final : public Executor {
  public:
   explicit InprocExecutor(std::chrono::milliseconds deadline) : options_{deadline} {}
 
-  PoolRun execute(const PoolPlan& plan, AttentionBackend& backend,
-                  const std::vector<SequenceTensors>& inputs, double softmax_scale) override {
+  PoolRun execute(const PoolPlan& plan, const std::vector<SequenceTensors>& inputs,
+                  double softmax_scale) override {
     auto endpoints = make_inproc_group(plan.workers(), options_);
     const std::int64_t begin = now_ns();
-    PoolRun run = run_pool(plan, host_sites(endpoints, backend), inputs, softmax_scale);
+    PoolRun run = run_pool(plan, host_sites(endpoints, attention_), inputs, softmax_scale);
     for (WorkerTrace& trace : run.workers) shift_times(trace, begin);
     return run;
   }
@@ -30,9 +25,16 @@ class InprocExecutor final : public Executor {
 
  private:
   TransportOptions options_;
+  ReferenceAttention attention_;
 };
 
 }  // namespace
+
+std::int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
 
 std::unique_ptr<Executor> make_inproc_executor(std::chrono::milliseconds deadline) {
   return std::make_unique<InprocExecutor>(deadline);

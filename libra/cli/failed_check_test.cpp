@@ -20,9 +20,9 @@ class ChangedExecutor final : public Executor {
   ChangedExecutor(std::unique_ptr<Executor> right, Change change)
       : right_(std::move(right)), change_(std::move(change)) {}
 
-  PoolRun execute(const PoolPlan& plan, AttentionBackend& backend,
-                  const std::vector<SequenceTensors>& inputs, double softmax_scale) override {
-    PoolRun run = right_->execute(plan, backend, inputs, softmax_scale);
+  PoolRun execute(const PoolPlan& plan, const std::vector<SequenceTensors>& inputs,
+                  double softmax_scale) override {
+    PoolRun run = right_->execute(plan, inputs, softmax_scale);
     change_(run.sequences);
     return run;
   }

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "libra/attention/reference/reference_attention.h"
 #include "libra/base/error.h"
 #include "libra/base/index.h"
 #include "libra/base/task_queue.h"
@@ -19,16 +20,10 @@ namespace {
 
 constexpr std::int32_t kCollectStep = 4000;  // far from the steps of a run, which count from 0
 
-std::int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
 using Bytes = std::vector<std::uint8_t>;
 
 Bytes encode(const WorkerTrace& trace) {
-  auto json = nlohmann::json{{"cpu_seconds", trace.cpu_seconds},
+  auto json = nlohmann::json{{"busy_seconds", trace.busy_seconds},
                              {"events", nlohmann::json::array()},
                              {"records", nlohmann::json::array()}};
   for (const Event& e : trace.events) {
@@ -45,7 +40,7 @@ Bytes encode(const WorkerTrace& trace) {
 WorkerTrace decode(const Bytes& bytes) {
   const nlohmann::json json = nlohmann::json::from_cbor(bytes);
   WorkerTrace trace;
-  trace.cpu_seconds = json["cpu_seconds"];
+  trace.busy_seconds = json["busy_seconds"];
   for (const auto& e : json["events"]) {
     trace.events.push_back({e[0], e[1], {e[2], e[3]}, {e[4], e[5]}});
   }
@@ -135,14 +130,14 @@ class MpiExecutor final : public Executor {
   MpiExecutor(const MpiSession& session, std::chrono::milliseconds deadline)
       : transport_(make_mpi_transport(session, {deadline})) {}
 
-  PoolRun execute(const PoolPlan& plan, AttentionBackend& backend,
-                  const std::vector<SequenceTensors>& inputs, double softmax_scale) override {
+  PoolRun execute(const PoolPlan& plan, const std::vector<SequenceTensors>& inputs,
+                  double softmax_scale) override {
     const std::int32_t worker = transport_->worker();
-    WorkerRun run(plan, {*transport_, backend});
+    WorkerRun run(plan, {*transport_, attention_});
     const std::int64_t begin = now_ns();  // all ranks come here together: they have just agreed
     run.execute(inputs[at(plan.layout.part_of(worker).replica)], softmax_scale);
     const auto& events = run.log().events();
-    WorkerTrace trace{{events.begin(), events.end()}, run.records(), run.log().cpu_seconds()};
+    WorkerTrace trace{{events.begin(), events.end()}, run.records(), run.log().busy_seconds()};
     shift_times(trace, begin);
     Collector collector(*transport_);
     if (!reports()) {
@@ -173,6 +168,7 @@ class MpiExecutor final : public Executor {
   }
 
   std::unique_ptr<Transport> transport_;
+  ReferenceAttention attention_;
 };
 
 class OpenMpiJob final : public MpiJob {

@@ -31,8 +31,9 @@ constexpr const char* kExample =
 
 struct Options {
   JobOptions job;
+  std::string backend = "reference";
   std::string transport = "inproc";
-  DType dtype = DType::kFp32;
+  std::optional<DType> dtype;  // none: the backend's
   LengthScale scale{1, 128};
   std::optional<std::int32_t> which_pool;  // none: that of the heaviest sequence
   bool check = false;
@@ -62,7 +63,7 @@ Pool choose_pool(Job& job, const std::optional<std::int32_t>& wanted) {
 
 PoolPlan make_scaled_plan(const Job& job, const Options& options, PlanOptions plan,
                           std::vector<PackedSequence> scaled) {
-  plan.storage = options.dtype;
+  plan.storage = *options.dtype;
   plan.block_tokens = options.scale(plan.block_tokens);
   plan.return_lse = options.check;  // so that it can be compared
   return job.plan(plan, std::move(scaled));
@@ -74,8 +75,9 @@ std::unique_ptr<Executor> make_executor(const Options& options, std::int32_t wor
               "transport {}, but the process is {} of an MPI job", options.transport,
               console.mpi != nullptr ? "a rank" : "no rank");
   const std::chrono::milliseconds deadline(std::llround(options.deadline_seconds * 1000));
-  return console.mpi != nullptr ? console.mpi->make_executor(workers, deadline)
-                                : make_inproc_executor(deadline);
+  if (console.mpi != nullptr) return console.mpi->make_executor(workers, deadline);
+  if (options.backend == "cudnn") return make_gpu_executor(options.transport, workers, deadline);
+  return make_inproc_executor(deadline);
 }
 
 std::string trace_text(const std::vector<PlacerRun>& runs) {
@@ -90,8 +92,9 @@ std::string trace_text(const std::vector<PlacerRun>& runs) {
 
 RunSummary summarise(const Job& job, const Options& options, const Pool& pool) {
   RunSummary summary;
+  summary.backend = options.backend;
   summary.transport = options.transport;
-  summary.dtype = options.dtype;
+  summary.dtype = *options.dtype;
   summary.scale = options.scale;
   summary.pool = pool.index;
   summary.sequences = pool.sequences;
@@ -109,18 +112,18 @@ void execute_placers(RunSummary& summary, const Job& job, const Options& options
     summary.runs.push_back(
         {placer.placer, make_scaled_plan(job, options, placer.options, scaled), {}, {}});
   }
-  ReferenceAttention backend;
   const PoolPlan& first = summary.runs.front().plan;
   const auto inputs = random_pool_inputs(first, job.options().corpus.seed);
   const double softmax_scale = 1 / std::sqrt(static_cast<double>(first.options.shape.head_dim));
   Progress progress(console, "executing",
                     static_cast<std::int64_t>(summary.runs.size()) + (options.check ? 1 : 0));
   for (PlacerRun& run : summary.runs) {
-    run.result = executor.execute(run.plan, backend, inputs, softmax_scale);
+    run.result = executor.execute(run.plan, inputs, softmax_scale);
     if (executor.reports()) require_planned_bytes(run);
     progress.advance();
   }
   if (!options.check || !executor.reports()) return;
+  ReferenceAttention backend;
   DenseCheck check(backend, scaled, inputs, softmax_scale);
   summary.allowed = check.allowed();
   for (PlacerRun& run : summary.runs) run.errors = check.errors(run.result.sequences);
@@ -144,15 +147,40 @@ int run(const Options& options, const Console& console) {
   return summary.ok() ? kGood : kFailed;
 }
 
-std::string parse_transport(const std::string& text) {
-  if (text == "inproc" || text == "mpi") return text;
-  throw ConfigError(fmt::format("no transport '{}': inproc and mpi are there", text));
+std::string parse_backend(const std::string& text) {
+  if (text == "reference" || text == "cudnn") return text;
+  throw ConfigError(fmt::format("no attention backend '{}': reference and cudnn are there", text));
 }
 
-DType parse_cpu_dtype(const std::string& text) {
+std::string parse_transport(const std::string& text) {
+  for (const char* name : {"inproc", "mpi", "peer", "nccl"}) {
+    if (text == name) return text;
+  }
+  throw ConfigError(fmt::format("no transport '{}': inproc, mpi, peer and nccl are there", text));
+}
+
+DType parse_run_dtype(const std::string& text) {
   if (text == "fp64" || text == "fp32" || text == "bf16") return parse_dtype(text);
   throw ConfigError(
-      fmt::format("'{}' is not a number format of the CPU workers: use fp64, fp32 or bf16", text));
+      fmt::format("'{}' is not a number format of a run: use fp64, fp32 or bf16", text));
+}
+
+// Which of them fit each other; the format follows from the backend unless it was given.
+void settle_backend(Options& options) {
+  const bool gpu = options.backend == "cudnn";
+  const bool host_only = options.transport == "mpi";
+  const bool gpu_only = options.transport == "peer" || options.transport == "nccl";
+  if ((gpu && host_only) || (!gpu && gpu_only)) {
+    throw ConfigError(fmt::format(
+        "--transport {} does not go with --backend {}: reference takes inproc and mpi, cudnn takes "
+        "inproc, peer and nccl",
+        options.transport, options.backend));
+  }
+  if (!options.dtype) options.dtype = gpu ? DType::kBf16 : DType::kFp32;
+  if (gpu && *options.dtype != DType::kBf16) {
+    throw ConfigError(fmt::format("--dtype {} does not go with --backend cudnn: it runs bf16",
+                                  dtype_name(*options.dtype)));
+  }
 }
 
 double parse_deadline(const std::string& text) {
@@ -164,14 +192,22 @@ double parse_deadline(const std::string& text) {
 void add_execution_options(CLI::App& app, Options& options) {
   const char* const group = "Execution";
   add_parsed(
+      app, "--backend", [&](const std::string& t) { options.backend = parse_backend(t); },
+      "reference: attention on the CPU | cudnn: on NVIDIA GPUs")
+      ->type_name("NAME")
+      ->default_str("reference")
+      ->group(group);
+  add_parsed(
       app, "--transport", [&](const std::string& t) { options.transport = parse_transport(t); },
-      "inproc: workers are threads | mpi: workers are ranks, under mpirun")
+      "inproc: workers are threads | mpi: workers are ranks, under mpirun | with cudnn: inproc "
+      "(all "
+      "on one GPU), peer (copy engines) or nccl between GPUs")
       ->type_name("NAME")
       ->default_str("inproc")
       ->group(group);
   add_parsed(
-      app, "--dtype", [&](const std::string& t) { options.dtype = parse_cpu_dtype(t); },
-      "Storage: fp64 | fp32 | bf16")
+      app, "--dtype", [&](const std::string& t) { options.dtype = parse_run_dtype(t); },
+      "Storage: fp64 | fp32 | bf16 (cudnn: always bf16)")
       ->type_name("NAME")
       ->default_str("fp32")
       ->group(group);
@@ -193,8 +229,8 @@ void add_execution_options(CLI::App& app, Options& options) {
 }  // namespace
 
 Command add_run_command(CLI::App& parent) {
-  auto* app = parent.add_subcommand(
-      "run", "Execute one pool of the first window on CPU workers, forward and backward");
+  auto* app =
+      parent.add_subcommand("run", "Execute one pool of the first window, forward and backward");
   const auto options = std::make_shared<Options>();
   add_job_options(*app, options->job);
   app->get_option("--placer")->default_str("none,reserve");
@@ -211,7 +247,10 @@ Command add_run_command(CLI::App& parent) {
       ->type_name("FILE")
       ->group("Execution");
   app->footer(kExample);
-  return {app, [options](const Console& console) { return run(*options, console); }};
+  return {app, [options](const Console& console) {
+            settle_backend(*options);
+            return run(*options, console);
+          }};
 }
 
 }  // namespace libra::cli

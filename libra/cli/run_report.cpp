@@ -48,13 +48,13 @@ void require_planned(const PlacerRun& run, const TrafficReport& plan, bool forwa
 
 double slowest(const PlacerRun& run) {
   double most = 0;
-  for (const WorkerTrace& worker : run.result.workers) most = std::max(most, worker.cpu_seconds);
+  for (const WorkerTrace& worker : run.result.workers) most = std::max(most, worker.busy_seconds);
   return most;
 }
 
 double mean_seconds(const PlacerRun& run) {
   double sum = 0;
-  for (const WorkerTrace& worker : run.result.workers) sum += worker.cpu_seconds;
+  for (const WorkerTrace& worker : run.result.workers) sum += worker.busy_seconds;
   return sum / static_cast<double>(run.result.workers.size());
 }
 
@@ -84,22 +84,23 @@ std::string pool_text(const RunSummary& summary) {
   }
   return fmt::format(
       "run      pool {}: {} samples, the longest {} tokens; one layer, forward and backward\n"
-      "scale    lengths x {}: sequences of {} tokens, blocks of {}; {}, transport {}\n",
+      "scale    lengths x {}: sequences of {} tokens, blocks of {}; {}, {}, transport {}\n",
       summary.pool, samples, with_commas(longest), summary.scale.text(),
       with_commas(summary.runs.front().plan.sequences.front().tokens),
-      summary.runs.front().plan.options.block_tokens, dtype_name(summary.dtype), summary.transport);
+      summary.runs.front().plan.options.block_tokens, dtype_name(summary.dtype), summary.backend,
+      summary.transport);
 }
 
-std::string workers_text(const PlacerRun& run, double longest_bar) {
+std::string workers_text(const PlacerRun& run, double longest_bar, const std::string& clock) {
   const double mean = mean_load(run);
-  TextTable table({"worker", "load/mean", "CPU s", "sent", "received", ""});
+  TextTable table({"worker", "load/mean", clock + " s", "sent", "received", ""});
   for (std::size_t w = 0; w < run.result.workers.size(); ++w) {
     const WorkerTrace& worker = run.result.workers[w];
     const double load = static_cast<double>(run.plan.placement.load[w]);
     const Moved forward = moved(worker, true);
     const Moved backward = moved(worker, false);
     table.add({fmt::format("{}", w), fmt::format("{:.3f}", mean > 0 ? load / mean : 0),
-               fmt::format("{:.3f}", worker.cpu_seconds),
+               fmt::format("{:.3f}", worker.busy_seconds),
                format_bytes(forward.sent + backward.sent),
                format_bytes(forward.received + backward.received),
                fmt::format("{:<32}", bar(load / longest_bar, 32))});
@@ -108,8 +109,8 @@ std::string workers_text(const PlacerRun& run, double longest_bar) {
 }
 
 std::string comparison_text(const RunSummary& summary) {
-  TextTable table({"placer", "max/mean load", "max/mean CPU", "slowest CPU s", "bytes forward",
-                   "backward", "memory"});
+  TextTable table({"placer", "max/mean load", "max/mean " + summary.clock(),
+                   "slowest " + summary.clock() + " s", "bytes forward", "backward", "memory"});
   for (const PlacerRun& run : summary.runs) {
     table.add({std::string(placer_name(run.placer)),
                fmt::format("{:.3f}", run.plan.placement.max_over_mean()),
@@ -151,13 +152,13 @@ Json to_json(const OutputErrors& errors) {
   return json;
 }
 
-Json cpu_seconds(const PlacerRun& run) {
+Json busy_seconds(const PlacerRun& run) {
   Json json = Json::array();
-  for (const WorkerTrace& worker : run.result.workers) json.push_back(worker.cpu_seconds);
+  for (const WorkerTrace& worker : run.result.workers) json.push_back(worker.busy_seconds);
   return json;
 }
 
-Json to_json(const PlacerRun& run) {
+Json to_json(const PlacerRun& run, const std::string& seconds) {
   const PlanOptions& options = run.plan.options;
   Json json = {{"head_shards", options.head_shards},
                {"chunks", options.chunks},
@@ -167,8 +168,8 @@ Json to_json(const PlacerRun& run) {
                {"load", run.plan.placement.load},
                {"max_over_mean", run.plan.placement.max_over_mean()},
                {"tiles_moved", run.plan.tiles_moved()},
-               {"cpu_seconds", cpu_seconds(run)},
-               {"cpu_max_over_mean", measured_max_over_mean(run)},
+               {seconds, busy_seconds(run)},
+               {"measured_max_over_mean", measured_max_over_mean(run)},
                {"bytes_forward", total(run, true)},
                {"bytes_backward", total(run, false)},
                {"memory_bytes", max_memory_bytes(run.plan)},
@@ -212,7 +213,7 @@ std::string run_text(const RunSummary& summary) {
     text +=
         fmt::format("note     {} is left out: {}\n", placer_name(placer.placer), placer.skipped);
   }
-  for (const PlacerRun& run : summary.runs) text += workers_text(run, longest_bar);
+  for (const PlacerRun& run : summary.runs) text += workers_text(run, longest_bar, summary.clock());
   return text + comparison_text(summary) + check_text(summary);
 }
 
@@ -220,6 +221,7 @@ Json run_json(const Job& job, const RunSummary& summary) {
   Json json = job_json(job);
   json["ok"] = summary.ok();
   json["checked"] = summary.allowed.has_value();
+  json["backend"] = summary.backend;
   json["transport"] = summary.transport;
   json["dtype"] = dtype_name(summary.dtype);
   json["scale_lengths"] = summary.scale.text();
@@ -229,13 +231,14 @@ Json run_json(const Job& job, const RunSummary& summary) {
     json["max_abs_error"] = to_json(worst(summary.runs));
     json["allowed_error"] = to_json(*summary.allowed);
   }
-  json["cpu_seconds"] = {{"before", cpu_seconds(summary.runs.front())},
-                         {"after", cpu_seconds(summary.runs.back())}};
+  const std::string seconds = summary.clock() == "CPU" ? "cpu_seconds" : "gpu_seconds";
+  json[seconds] = {{"before", busy_seconds(summary.runs.front())},
+                   {"after", busy_seconds(summary.runs.back())}};
   for (const PlacerPlan& placer : summary.skipped) {
     json["placers"][std::string(placer_name(placer.placer))] = {{"skipped", placer.skipped}};
   }
   for (const PlacerRun& run : summary.runs) {
-    json["placers"][std::string(placer_name(run.placer))] = to_json(run);
+    json["placers"][std::string(placer_name(run.placer))] = to_json(run, seconds);
   }
   return json;
 }

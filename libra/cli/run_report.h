@@ -22,6 +22,7 @@ struct PlacerRun {
 };
 
 struct RunSummary {
+  std::string backend = "reference";
   std::string transport;
   DType dtype = DType::kFp32;
   LengthScale scale;
@@ -30,6 +31,9 @@ struct RunSummary {
   std::vector<PlacerPlan> skipped;
   std::vector<PlacerRun> runs;
   std::optional<OutputErrors> allowed;  ///< with --check
+
+  /// What times are of: "CPU" or "GPU".
+  std::string clock() const { return backend == "reference" ? "CPU" : "GPU"; }
 
   /// Whether every output of every run is right, as far as it was checked.
   bool ok() const;

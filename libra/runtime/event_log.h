@@ -42,9 +42,9 @@ class EventLog {
 
   const std::deque<Event>& events() const { return events_; }
 
-  /// CPU time of all events, in seconds: what the worker computed, waiting excluded. 0 on devices
-  /// without such a clock.
-  double cpu_seconds() const;
+  /// How long the worker computed, in seconds, waiting excluded: CPU time of all events, or their
+  /// wall time on a device whose streams have no such clock.
+  double busy_seconds() const;
 
   /// Requires that no stream has a mark pending.
   void clear() { events_.clear(); }

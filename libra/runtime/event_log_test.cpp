@@ -36,15 +36,26 @@ TEST(EventLog, KeepsEventsInTheOrderOfTheStreamWithTheirTimes) {
 TEST(EventLog, AddsTheCpuTimeOfItsEvents) {
   FakeStream stream;
   EventLog log;
-  EXPECT_EQ(log.cpu_seconds(), 0);
+  EXPECT_EQ(log.busy_seconds(), 0);
   for (int i = 0; i < 2; ++i) {
     const EventLog::Span span = log.span("work", i, stream);
     stream.now.cpu_ns += 1'500'000'000;
   }
   stream.now.cpu_ns += 1'000'000'000;  // between events
-  EXPECT_DOUBLE_EQ(log.cpu_seconds(), 3.0);
+  EXPECT_DOUBLE_EQ(log.busy_seconds(), 3.0);
   log.clear();
   EXPECT_TRUE(log.events().empty());
+}
+
+TEST(EventLog, AddsTheWallTimeWhereThereIsNoCpuClock) {
+  FakeStream stream;
+  EventLog log;
+  for (int i = 0; i < 2; ++i) {
+    const EventLog::Span span = log.span("work", i, stream);
+    stream.now.wall_ns += 1'500'000'000;
+  }
+  stream.now.wall_ns += 1'000'000'000;  // between events
+  EXPECT_DOUBLE_EQ(log.busy_seconds(), 3.0);
 }
 
 TEST(EventLog, EarlierEventsStayWhereTheStreamWritesThem) {

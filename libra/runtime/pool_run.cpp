@@ -49,7 +49,7 @@ void run_worker(PoolTask& task, const WorkerSite& site) {
   const auto& events = run.log().events();
   task.outputs[at(worker)] = run.outputs();
   task.traces[at(worker)] = {
-      {events.begin(), events.end()}, run.records(), run.log().cpu_seconds()};
+      {events.begin(), events.end()}, run.records(), run.log().busy_seconds()};
 }
 
 void run_workers(PoolTask& task, const std::vector<WorkerSite>& sites) {

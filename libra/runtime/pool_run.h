@@ -17,7 +17,7 @@ namespace libra {
 struct WorkerTrace {
   std::vector<Event> events;            ///< its stream, in order
   std::vector<ExchangeRecord> records;  ///< its exchanges, in order of posting
-  double cpu_seconds = 0;               ///< CPU time of its attention, waiting excluded
+  double busy_seconds = 0;              ///< of its attention, waiting excluded (EventLog)
 };
 
 struct PoolRun {

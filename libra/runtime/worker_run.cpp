@@ -91,7 +91,7 @@ WorkerRun::WorkerRun(const PoolPlan& plan, const WorkerSite& site)
       context_{site.attention, site.transport, log_},
       stream_(site.memory.make_stream()),
       pipeliner_(agreed(plan, context_, *stream_), context_) {
-  site_.transport.reserve_arena(pipeliner_.memory().arena.bytes);
+  site_.transport.reserve_arena(max_arena_bytes(plan));  // the same on every worker
 }
 
 void WorkerRun::execute(const SequenceTensors& sequence, double softmax_scale) {

@@ -108,7 +108,8 @@ class Transport {
   virtual std::int32_t workers() const = 0;
 
   /// Grows this worker's arena to at least `bytes`; memory that peers may reach, aligned to 256
-  /// bytes. Contents are lost. Call it on every worker, with no exchange in flight.
+  /// bytes. Contents are lost. Call it on every worker with the same bytes, and with no exchange in
+  /// flight: where it grows, it may wait for the others.
   virtual void reserve_arena(std::int64_t bytes) = 0;
 
   /// Start of the arena; changes only in reserve_arena. Its size in bytes is arena_bytes().
