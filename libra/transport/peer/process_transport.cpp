@@ -1,0 +1,177 @@
+#include "libra/transport/peer/process_transport.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "libra/base/check.h"
+#include "libra/base/error.h"
+#include "libra/cuda/cuda_error.h"
+#include "libra/cuda/stream_flags.h"
+#include "libra/cuda/strided_copy.h"
+#include "libra/transport/check_exchange.h"
+
+namespace libra::peer {
+namespace {
+
+/// A few bytes copied on the host in a stream's order.
+struct HostCopy {
+  const std::byte* from;
+  std::byte* to;
+  std::size_t bytes;
+};
+
+void enqueue_host_copy(cudaStream_t stream, const HostCopy& copy) {
+  const auto run = [](void* data) {
+    const std::unique_ptr<HostCopy> task(static_cast<HostCopy*>(data));
+    std::memcpy(task->to, task->from, task->bytes);
+  };
+  check_cuda(cudaLaunchHostFunc(stream, run, std::make_unique<HostCopy>(copy).release()),
+             "cudaLaunchHostFunc");
+}
+
+}  // namespace
+
+ProcessTransport::ProcessTransport(const PeerProcess& process, const TransportOptions& options)
+    : process_(process),
+      deadline_(options.deadline),
+      control_(process.pool, process.worker, process.workers, options.deadline),
+      arenas_(control_, process.worker, process.device),
+      events_(process.device, EventPool::Kind::kTiming),
+      admin_(process.device),
+      clock_(process.device, admin_.get()),
+      watchdog_([this](const std::stop_token& stop) { watch(stop); }) {}
+
+void ProcessTransport::reserve_arena(std::int64_t bytes) {
+  {
+    const std::lock_guard lock(mutex_);
+    throw_if_failed();
+    retire();
+    LIBRA_CHECK(bytes <= arenas_.bytes() || open_.empty(),
+                "worker {} grows its arena while {} is in flight", worker(),
+                describe(open_.front().tag));
+  }
+  arenas_.reserve(bytes);
+}
+
+const CudaStream& ProcessTransport::own(Stream& stream) const {
+  const CudaStream& cuda = as_cuda(stream);
+  if (cuda.device() == process_.device) return cuda;
+  throw ConfigError(fmt::format("worker {} is on device {}, its stream on device {}", worker(),
+                                process_.device, cuda.device()));
+}
+
+// Signals first: a worker says that it is ready before anything of it waits.
+Handle ProcessTransport::post(const Exchange& exchange, Stream& stream) {
+  check_exchange(exchange, worker(), workers());
+  const CudaStream& cuda = own(stream);
+  const std::lock_guard lock(mutex_);
+  throw_if_failed();
+  retire();
+  ProcessPosting posting;
+  posting.tag = posting.record.tag = exchange.tag;
+  posting.value = value_of(exchange.tag);
+  posting.groups = groups_of(exchange, arenas_, worker());
+  for (const Group& group : posting.groups) check_order(group, exchange.tag);
+  posting.id = next_id_++;
+  posting.reached = std::make_shared<PooledEvent>(events_);
+  streams_.insert(cuda.failure());
+  check_cuda(cudaEventRecord(posting.reached->get(), cuda.get()), "cudaEventRecord");
+  std::stable_partition(posting.groups.begin(), posting.groups.end(),
+                        [](const Group& group) { return group.role == Role::kSignals; });
+  for (Group& group : posting.groups) start(group, posting, cuda);
+  open_.push_back(std::move(posting));
+  return {open_.back().id};
+}
+
+void ProcessTransport::check_order(const Group& group, const Tag& tag) {
+  const std::uint32_t value = value_of(tag);
+  std::uint32_t& last = last_values_[{group.peer, group.send, slot_of(tag)}];
+  if (value <= last) {
+    throw ConfigError(fmt::format(
+        "worker {} posts {} after step {}: between processes a tag is posted once and steps count "
+        "up",
+        worker(), describe(tag), last - 1));
+  }
+  last = value;
+}
+
+void ProcessTransport::start(Group& group, ProcessPosting& posting, const CudaStream& stream) {
+  const std::int32_t slot = slot_of(posting.tag);
+  PairFlags& flags =
+      group.send ? control_.flags(worker(), group.peer) : control_.flags(group.peer, worker());
+  group.ready = &flags.ready[slot];
+  group.done = &flags.done[slot];
+  for (const Transfer& transfer : group.transfers) {
+    (group.send ? posting.record.bytes_sent : posting.record.bytes_received) +=
+        transfer.local.bytes();
+  }
+  if (group.role == Role::kSignals) {
+    enqueue_write(stream.get(), on_device(group.ready), posting.value);
+    return;
+  }
+  group.end = std::make_shared<PooledEvent>(events_);
+  group.role == Role::kCopies ? copy(group, posting) : mail(group, posting, stream);
+}
+
+void ProcessTransport::copy(Group& group, const ProcessPosting& posting) {
+  const cudaStream_t stream = copy_stream(group.peer, group.send);
+  check_cuda(cudaStreamWaitEvent(stream, posting.reached->get()), "cudaStreamWaitEvent");
+  enqueue_wait(stream, on_device(group.ready), posting.value);
+  for (const Transfer& transfer : group.transfers) {
+    const StridedView there =
+        arenas_.at_peer(transfer.peer, transfer.peer_arena_offset, transfer.local.bytes());
+    group.send ? enqueue_copy(transfer.local, there, stream)
+               : enqueue_copy(there, transfer.local, stream);
+  }
+  enqueue_write(stream, on_device(group.done), posting.value);
+  check_cuda(cudaEventRecord(group.end->get(), stream), "cudaEventRecord");
+}
+
+void ProcessTransport::mail(Group& group, const ProcessPosting& posting, const CudaStream& stream) {
+  const auto letter = static_cast<std::size_t>(posting.tag.step % kMailSlots);
+  LIBRA_CHECK(group.transfers.size() == 1, "{} letters to worker {}", group.transfers.size(),
+              group.peer);
+  const StridedView& local = group.transfers[0].local;
+  const auto bytes = static_cast<std::size_t>(local.bytes());
+  if (group.send) {
+    std::byte* const box = control_.mail(worker(), group.peer).bytes[letter];
+    enqueue_host_copy(stream.get(), {local.data, box, bytes});
+    enqueue_write(stream.get(), on_device(group.ready), posting.value);
+    check_cuda(cudaEventRecord(group.end->get(), stream.get()), "cudaEventRecord");
+    return;
+  }
+  const cudaStream_t lane = copy_stream(group.peer, false);
+  check_cuda(cudaStreamWaitEvent(lane, posting.reached->get()), "cudaStreamWaitEvent");
+  enqueue_wait(lane, on_device(group.ready), posting.value);
+  enqueue_host_copy(lane, {control_.mail(group.peer, worker()).bytes[letter], local.data, bytes});
+  check_cuda(cudaEventRecord(group.end->get(), lane), "cudaEventRecord");
+}
+
+cudaStream_t ProcessTransport::copy_stream(std::int32_t peer, bool send) {
+  std::unique_ptr<CudaStream>& stream = copy_streams_[{peer, send}];
+  if (stream == nullptr) stream = std::make_unique<CudaStream>(process_.device);
+  return stream->get();
+}
+
+void ProcessTransport::wait(Handle handle, Stream& stream) {
+  const CudaStream& cuda = own(stream);
+  const std::lock_guard lock(mutex_);
+  LIBRA_CHECK(handle.id >= 0 && handle.id < next_id_, "worker {} has posted no exchange {}",
+              worker(), handle.id);
+  throw_if_failed();
+  streams_.insert(cuda.failure());
+  if (open_.empty() || handle.id < open_.front().id) return;  // long complete
+  const ProcessPosting& posting = open_[static_cast<std::size_t>(handle.id - open_.front().id)];
+  check_cuda(cudaStreamWaitEvent(cuda.get(), posting.reached->get()), "cudaStreamWaitEvent");
+  for (const Group& group : posting.groups) {
+    if (group.end == nullptr) {
+      enqueue_wait(cuda.get(), on_device(group.done), posting.value);
+    } else {
+      check_cuda(cudaStreamWaitEvent(cuda.get(), group.end->get()), "cudaStreamWaitEvent");
+    }
+  }
+}
+
+}  // namespace libra::peer
