@@ -5,12 +5,21 @@
 #include <limits>
 #include <vector>
 
+#include "libra/base/bfloat16.h"
 #include "libra/base/index.h"
 
 namespace libra::testing {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// What every intermediate value goes through.
+using Rounding = double (*)(double);
+
+double exact(double value) { return value; }
+double to_bf16(double value) {
+  return static_cast<double>(static_cast<float>(Bf16(static_cast<float>(value))));
+}
 
 // One head of a tensor: a matrix of tokens x dim.
 class Matrix {
@@ -85,8 +94,9 @@ std::vector<double> probabilities(Head& head, std::int64_t first, std::int64_t q
 
 // O = P V;  dP = dO V^T;  dS = P (dP - sum(P dP));  dQ = scale dS K;  dK = scale dS^T Q;
 // dV = P^T dO.
-void attend(Head& head, std::int64_t first, std::int64_t query, double scale) {
-  const std::vector<double> p = probabilities(head, first, query, scale);
+void attend(Head& head, std::int64_t first, std::int64_t query, double scale, Rounding round) {
+  std::vector<double> p = probabilities(head, first, query, scale);
+  for (double& value : p) value = round(value);
   double mean = 0;
   for (std::int64_t key = first; key <= query; ++key) {
     add(p[at(key - first)], head.v[key], head.o[query], head.v.dim());
@@ -95,7 +105,7 @@ void attend(Head& head, std::int64_t first, std::int64_t query, double scale) {
   for (std::int64_t key = first; key <= query; ++key) {
     const double probability = p[at(key - first)];
     const double dp = dot(head.d_o[query], head.v[key], head.v.dim());
-    const double ds = scale * probability * (dp - mean);
+    const double ds = round(scale * probability * (dp - mean));
     add(ds, head.k[key], head.dq[query], head.q.dim());
     add(ds, head.q[query], head.dk[key], head.q.dim());
     add(probability, head.d_o[query], head.dv[key], head.v.dim());
@@ -117,10 +127,18 @@ HostTensor zeros(const HostTensor& like, std::int32_t dim) {
   return tensor;
 }
 
-}  // namespace
+void round_all(HostTensor& tensor, Rounding round) {
+  for (std::int32_t head = 0; head < tensor.heads(); ++head) {
+    Matrix matrix(tensor, head);
+    for (std::int64_t row = 0; row < tensor.rows(); ++row) {
+      for (std::int32_t c = 0; c < tensor.dim(); ++c) matrix[row][c] = round(matrix[row][c]);
+    }
+    matrix.store(tensor, head);
+  }
+}
 
-LayerOutputs dense_attention(const PackedSequence& sequence, const SequenceTensors& in,
-                             double softmax_scale) {
+LayerOutputs compute(const PackedSequence& sequence, const SequenceTensors& in,
+                     double softmax_scale, Rounding round) {
   LayerOutputs out{zeros(in.q, in.v.dim()), zeros(in.q, 1), zeros(in.q, in.q.dim()),
                    zeros(in.k, in.k.dim()), zeros(in.v, in.v.dim())};
   for (std::int32_t q_head = 0; q_head < in.q.heads(); ++q_head) {
@@ -128,7 +146,9 @@ LayerOutputs dense_attention(const PackedSequence& sequence, const SequenceTenso
     Head head(in, q_head, kv_head);
     std::int64_t begin = 0;
     for (const std::int64_t tokens : sequence.sample_tokens) {
-      for (std::int64_t i = 0; i < tokens; ++i) attend(head, begin, begin + i, softmax_scale);
+      for (std::int64_t i = 0; i < tokens; ++i) {
+        attend(head, begin, begin + i, softmax_scale, round);
+      }
       begin += tokens;
     }
     head.o.store(out.o, q_head);
@@ -137,7 +157,20 @@ LayerOutputs dense_attention(const PackedSequence& sequence, const SequenceTenso
     add_share(head.dk, out.dk, kv_head);
     add_share(head.dv, out.dv, kv_head);
   }
+  for (HostTensor* tensor : {&out.o, &out.dq, &out.dk, &out.dv}) round_all(*tensor, round);
   return out;
+}
+
+}  // namespace
+
+LayerOutputs dense_attention(const PackedSequence& sequence, const SequenceTensors& inputs,
+                             double softmax_scale) {
+  return compute(sequence, inputs, softmax_scale, exact);
+}
+
+LayerOutputs dense_attention_in_bf16(const PackedSequence& sequence, const SequenceTensors& inputs,
+                                     double softmax_scale) {
+  return compute(sequence, inputs, softmax_scale, to_bf16);
 }
 
 }  // namespace libra::testing

@@ -6,40 +6,19 @@
 // accumulation type.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
-#include <cstdint>
+#include <string>
+#include <tuple>
 #include <vector>
 
 #include "libra/base/index.h"
 #include "libra/runtime/random_pools.h"
 #include "tests/dense_attention.h"
+#include "tests/deviation.h"
 #include "tests/pool_check.h"
 
 namespace libra::testing {
 namespace {
-
-// Over a whole tensor, relative to its largest value.
-struct Deviation {
-  double error = 0;
-  double largest = 0;
-
-  void add(const HostTensor& truth, const HostTensor& found) {
-    for (std::int64_t row = 0; row < truth.rows(); ++row) {
-      for (std::int32_t head = 0; head < truth.heads(); ++head) {
-        for (std::int32_t c = 0; c < truth.dim(); ++c) {
-          add(truth.get(row, head, c), found.get(row, head, c));
-        }
-      }
-    }
-  }
-
-  void add(double want, double have) {
-    if (want == have) return;  // -inf, too
-    error = std::isfinite(have) ? std::max(error, std::abs(want - have)) : INFINITY;
-    largest = std::max(largest, std::abs(want));
-  }
-};
 
 double step(DType dtype) { return std::ldexp(1.0, dtype == DType::kBf16 ? -7 : -23); }
 
@@ -66,17 +45,6 @@ PoolPlan undivided_plan(const PoolPlan& plan, std::size_t replica) {
   options.placer = PlacerKind::kNone;
   return make_plan(options, {plan.sequences[replica]});
 }
-
-struct Judged {
-  const char* name;
-  HostTensor LayerOutputs::*tensor;
-  bool stored;  ///< in the storage dtype; LSE is not
-};
-constexpr Judged kJudged[] = {{"O", &LayerOutputs::o, true},
-                              {"LSE", &LayerOutputs::lse, false},
-                              {"dQ", &LayerOutputs::dq, true},
-                              {"dK", &LayerOutputs::dk, true},
-                              {"dV", &LayerOutputs::dv, true}};
 
 class LowPrecision : public ::testing::TestWithParam<std::tuple<DType, BackwardMode>> {};
 

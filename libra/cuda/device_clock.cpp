@@ -8,12 +8,12 @@
 namespace libra {
 
 EventPool::~EventPool() {
-  for (const cudaEvent_t event : free_) cudaEventDestroy(event);
+  for (cudaEvent_t event : free_) cudaEventDestroy(event);
 }
 
 cudaEvent_t EventPool::take() {
   if (!free_.empty()) {
-    const cudaEvent_t event = free_.back();
+    cudaEvent_t event = free_.back();
     free_.pop_back();
     return event;
   }

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <numeric>
 #include <random>
 #include <string>
 #include <thread>
@@ -26,8 +27,8 @@ TEST_P(NcclGroup, Holds) {
   const peer::PeerCase& test = peer::peer_cases()[GetParam()];
   const std::uint64_t seed = std::random_device{}();
   SCOPED_TRACE(fmt::format("seed {}", seed));
-  std::vector<std::int32_t> devices;
-  for (std::int32_t device = 0; device < device_count(); ++device) devices.push_back(device);
+  std::vector<std::int32_t> devices(at(device_count()));
+  std::iota(devices.begin(), devices.end(), 0);
   auto endpoints = make_nccl_group(devices, test.options());
   std::vector<std::string> errors(devices.size());
   std::vector<std::jthread> threads;

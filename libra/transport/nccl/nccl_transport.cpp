@@ -193,7 +193,7 @@ void NcclTransport::launch() {
 }
 
 void NcclTransport::run_group(const std::vector<Posting*>& group) {
-  const cudaStream_t stream = stream_.get();
+  cudaStream_t stream = stream_.get();
   const auto out = sent_.blocks_of(all_of(group, &Exchange::sends), stream);
   const auto in = received_.blocks_of(all_of(group, &Exchange::receives), stream);
   if (out.empty() && in.empty()) return;

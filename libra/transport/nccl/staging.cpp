@@ -74,9 +74,9 @@ void pack(const Block& block, cudaStream_t stream) {
 }
 
 void unpack(const Block& block, cudaStream_t stream) {
-  const std::byte* from = block.data;
+  std::byte* from = block.data;
   for (const StridedView& rows : block.rows) {
-    enqueue_copy({const_cast<std::byte*>(from), 1, rows.bytes(), rows.bytes()}, rows, stream);
+    enqueue_copy({from, 1, rows.bytes(), rows.bytes()}, rows, stream);
     from += rows.bytes();
   }
 }

@@ -178,7 +178,7 @@ void Hub::enqueue(const std::vector<Match>& matches) {
   };
   for (std::size_t first = 0; first < matches.size();) {
     const auto& [send, receive] = matches[first];
-    const cudaStream_t stream = copy_stream(send.worker, receive.worker);
+    cudaStream_t stream = copy_stream(send.worker, receive.worker);
     DeviceState& from = state(send.worker);
     const auto batch = std::make_shared<CopyBatch>(from.timing, from.clock);
     for (const Half* half : {&send, &receive}) {

@@ -269,7 +269,7 @@ void expect_failed(Player& player, const std::vector<std::string>& words) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   for (const std::string& word : words) {
-    require(text.find(word) != std::string::npos, "'" + word + "' is not in: " + text);
+    require(text.find(word) != std::string::npos, fmt::format("'{}' is not in: {}", word, text));
   }
   require(player.stream.failure()->failed(), "the stream does not know of the failure");
   require(!error_of([&] { player.stream.synchronize(); }).empty(), "synchronize did not throw");

@@ -52,6 +52,7 @@ std::vector<int> run_workers(std::size_t index, std::int32_t workers, std::uint6
         "/proc/self/exe",        kWorkerFlag, std::to_string(index), std::to_string(worker),
         std::to_string(workers), pool,        std::to_string(seed)};
     std::vector<char*> arguments;
+    arguments.reserve(words.size() + 1);
     for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
     pid_t process = 0;
@@ -60,6 +61,7 @@ std::vector<int> run_workers(std::size_t index, std::int32_t workers, std::uint6
     }
   }
   std::vector<int> statuses;
+  statuses.reserve(processes.size());
   for (const pid_t process : processes) {
     int status = 0;
     waitpid(process, &status, 0);

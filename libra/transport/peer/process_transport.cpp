@@ -116,7 +116,7 @@ void ProcessTransport::start(Group& group, ProcessPosting& posting, const CudaSt
 }
 
 void ProcessTransport::copy(Group& group, const ProcessPosting& posting) {
-  const cudaStream_t stream = copy_stream(group.peer, group.send);
+  cudaStream_t stream = copy_stream(group.peer, group.send);
   check_cuda(cudaStreamWaitEvent(stream, posting.reached->get()), "cudaStreamWaitEvent");
   enqueue_wait(stream, on_device(group.ready), posting.value);
   for (const Transfer& transfer : group.transfers) {
@@ -142,7 +142,7 @@ void ProcessTransport::mail(Group& group, const ProcessPosting& posting, const C
     check_cuda(cudaEventRecord(group.end->get(), stream.get()), "cudaEventRecord");
     return;
   }
-  const cudaStream_t lane = copy_stream(group.peer, false);
+  cudaStream_t lane = copy_stream(group.peer, false);
   check_cuda(cudaStreamWaitEvent(lane, posting.reached->get()), "cudaStreamWaitEvent");
   enqueue_wait(lane, on_device(group.ready), posting.value);
   enqueue_host_copy(lane, {control_.mail(group.peer, worker()).bytes[letter], local.data, bytes});
