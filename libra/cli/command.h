@@ -26,6 +26,7 @@ Command add_corpus_command(CLI::App& parent);
 Command add_plan_command(CLI::App& parent);
 Command add_run_command(CLI::App& parent);
 Command add_show_command(CLI::App& parent);
+Command add_simulate_command(CLI::App& parent);
 Command add_validate_command(CLI::App& parent);
 
 }  // namespace libra::cli

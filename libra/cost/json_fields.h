@@ -28,6 +28,7 @@ class JsonObject {
 
   std::string text(const char* name) const;
   double number(const char* name) const;  ///< finite
+  double number_or(const char* name, double fallback) const;  ///< `fallback` if it is missing
   std::int64_t integer(const char* name) const;
   std::int32_t integer32(const char* name) const;
   std::vector<std::int64_t> integers(const char* name) const;
