@@ -19,9 +19,8 @@ namespace {
 constexpr std::int32_t kDefaultPool = 8;
 constexpr std::int32_t kDefaultEp = 8;
 
-void add_optional_count(CLI::App& app, const std::string& name,
-                        std::optional<std::int32_t>& target, const std::string& help,
-                        const char* group) {
+void add_optional_count(CLI::App& app, const std::string& name, std::optional<std::int32_t>& target,
+                        const std::string& help, const char* group) {
   add_parsed(
       app, name, [&target](const std::string& text) { target = parse_count(text); }, help)
       ->type_name("N")

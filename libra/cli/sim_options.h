@@ -23,7 +23,7 @@ struct SimOptions {
   std::int32_t cp = 0;
   std::int32_t tp = 1;
   std::int32_t pp = 1;
-  std::optional<std::int32_t> ep;      ///< none: up to 8 where the model has experts
+  std::optional<std::int32_t> ep;  ///< none: up to 8 where the model has experts
   std::int32_t gbs = 0;
   std::optional<std::int32_t> layers;  ///< in place of the model's
   std::optional<std::int32_t> pool;    ///< none: min(8, DP)

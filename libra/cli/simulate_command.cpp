@@ -108,14 +108,15 @@ int run(const Options& options, const Console& console) {
   };
   const Simulation simulation =
       simulate(environment, windows.windows, methods, {options.sim.threads, advance});
-  report.text() << describe(scenario, options.sim, corpus, windows)
-                << fmt::format(
-                       "pools    P {}, B {}, H {}, M {}\n\n"
-                       "Core attention of one layer, forward and backward: the slowest worker (mean "
-                       "and max over GA indices), over Ulysses; then whole steps\n",
-                       scenario.pool, format_size(scenario.plan.block_tokens),
-                       scenario.plan.head_shards, scenario.plan.chunks)
-                << table_text(simulation);
+  report.text()
+      << describe(scenario, options.sim, corpus, windows)
+      << fmt::format(
+             "pools    P {}, B {}, H {}, M {}\n\n"
+             "Core attention of one layer, forward and backward: the slowest worker (mean "
+             "and max over GA indices), over Ulysses; then whole steps\n",
+             scenario.pool, format_size(scenario.plan.block_tokens), scenario.plan.head_shards,
+             scenario.plan.chunks)
+      << table_text(simulation);
   report.finish(simulation_json(scenario, options.sim, corpus, windows, simulation));
   return kGood;
 }

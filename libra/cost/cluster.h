@@ -26,12 +26,12 @@ struct Cluster {
   double inter_node_latency_us = 0;  ///< likewise
   std::string device_profile;        ///< what load_device_profile takes
 
-  double device_speed = 1;      ///< how many times as fast as its profile attention runs here
-  double linear_tflops = 600;   ///< what linear layers reach on one GPU, 1e12 FLOP/s
-  double memory_gb = 141;       ///< of one GPU, 1e9 bytes
-  double overlap_loss = 0.13;   ///< what a second of traffic costs the computation over it, seconds
-  double gpu_variation = 0;     ///< standard deviation of a GPU's speed over the mean GPU's
-  double step_variation = 0;    ///< likewise, from step to step
+  double device_speed = 1;     ///< how many times as fast as its profile attention runs here
+  double linear_tflops = 600;  ///< what linear layers reach on one GPU, 1e12 FLOP/s
+  double memory_gb = 141;      ///< of one GPU, 1e9 bytes
+  double overlap_loss = 0.13;  ///< what a second of traffic costs the computation over it, seconds
+  double gpu_variation = 0;    ///< standard deviation of a GPU's speed over the mean GPU's
+  double step_variation = 0;   ///< likewise, from step to step
 
   /// GPUs are numbered node by node. Requires global_gpu >= 0.
   std::int32_t node_of(std::int32_t global_gpu) const { return global_gpu / gpus_per_node; }

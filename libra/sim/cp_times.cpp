@@ -56,6 +56,16 @@ class RankCalls {
 
   void add(TokenRange queries) { calls_.add(environment_.device(), queries, heads_); }
 
+  /// An entry that takes `share` of the time of these queries.
+  void add_scaled(TokenRange queries, double share) {
+    CallPair one;
+    one.add(environment_.device(), queries, heads_);
+    for (CallTime* const call : {&one.forward, &one.backward}) {
+      call->ps = static_cast<std::int64_t>(static_cast<double>(call->ps) * share);
+    }
+    calls_.add(one);
+  }
+
   double forward() const { return seconds(calls_.forward); }
   double backward() const { return seconds(calls_.backward); }
   std::int64_t work() const { return calls_.work * shards_; }
@@ -173,14 +183,19 @@ PoolTimes gathered_times(const Environment& environment, const PackedSequence& s
 
 namespace {
 
-// A rank's share of a document of l tokens in one ring step is as many pairs, of the same shape, as
-// a document of l / CP tokens has: in the first step itself, in the others the half that the mask
-// leaves of two chunks against two. Returns the calls of one step.
+// In each of the CP ring steps a rank does as much of a document of l tokens, in the same shape, as
+// there is in a document of l / CP tokens: in the first step itself, in the others the half that the
+// mask leaves of two chunks against two. Scaled so that all steps of all ranks together are exactly
+// the document's pairs.
 RankCalls ring_step(const Environment& environment, const PackedSequence& sequence) {
   const std::int64_t cp = environment.scenario().plan.cp;
   RankCalls step(environment);
   for (const std::int64_t tokens : sequence.sample_tokens) {
-    step.add({0, (tokens + cp - 1) / cp});
+    const TokenRange share = {0, (tokens + cp - 1) / cp};
+    const std::int64_t computed = query_key_pairs(share) * cp * cp;
+    if (computed == 0) continue;
+    step.add_scaled(
+        share, static_cast<double>(query_key_pairs({0, tokens})) / static_cast<double>(computed));
   }
   return step;
 }
@@ -224,7 +239,8 @@ PoolTimes ring_times(const Environment& environment, const PackedSequence& seque
     const double forward = step.forward() * slowness;
     const double backward = step.backward() * slowness;
     times.workers.push_back(
-        {forward * cp, ring_seconds(forward, forward_hop / rate + latency, cp, cluster.overlap_loss),
+        {forward * cp,
+         ring_seconds(forward, forward_hop / rate + latency, cp, cluster.overlap_loss),
          backward * cp,
          ring_seconds(backward, backward_hop / rate + latency, cp, cluster.overlap_loss)});
   }

@@ -23,8 +23,8 @@ std::vector<DistcaItem> items_at_home(std::span<const PackedSequence> sequences,
         const TokenRange share = intersect(place, held);
         if (share.empty()) continue;
         const std::int32_t worker = static_cast<std::int32_t>(s) * cp + rank;
-        items.push_back({worker, worker, document, tokens,
-                         {share.begin - begin, share.end - begin}});
+        items.push_back(
+            {worker, worker, document, tokens, {share.begin - begin, share.end - begin}});
       }
       begin += tokens;
       ++document;
@@ -93,12 +93,12 @@ class Greedy {
     Offer best;
     for (const std::size_t candidate : candidates_) {
       const DistcaItem& item = items_[candidate];
-      const double q_cost = 2.0 * static_cast<double>(options_.q_row_bytes) /
-                            static_cast<double>(item.tokens + 1);
+      const double q_cost =
+          2.0 * static_cast<double>(options_.q_row_bytes) / static_cast<double>(item.tokens + 1);
       if (q_cost >= best.cost) break;
       const std::int64_t surplus = load_[at(item.worker)] - mean_;
-      const std::int64_t row_pairs = std::min({item.positions.size() / 2, need / (item.tokens + 1),
-                                               surplus / (item.tokens + 1)});
+      const std::int64_t row_pairs = std::min(
+          {item.positions.size() / 2, need / (item.tokens + 1), surplus / (item.tokens + 1)});
       if (row_pairs <= 0) continue;
       const double pairs = static_cast<double>(row_pairs) * static_cast<double>(item.tokens + 1);
       const double kv = 2.0 * static_cast<double>(options_.kv_row_bytes * item.tokens) / pairs;
@@ -141,9 +141,7 @@ TokenRange DistcaItem::tail() const {
   return {tokens - positions.end / 2, tokens - positions.begin / 2};
 }
 
-std::int64_t DistcaItem::pairs() const {
-  return query_key_pairs(head()) + query_key_pairs(tail());
-}
+std::int64_t DistcaItem::pairs() const { return query_key_pairs(head()) + query_key_pairs(tail()); }
 
 std::vector<DistcaItem> distca_plan(std::span<const PackedSequence> sequences,
                                     const DistcaOptions& options) {

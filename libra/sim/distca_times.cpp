@@ -71,8 +71,7 @@ std::vector<CallPair> calls_by_worker(const Environment& environment,
   for (const DistcaItem& item : items) {
     for (const TokenRange rows : {item.head(), item.tail()}) {
       if (rows.empty()) continue;
-      calls[at(item.worker)].add(environment.device(), rows,
-                                 plan.shape.q_heads / plan.head_shards);
+      calls[at(item.worker)].add(environment.device(), rows, plan.shape.q_heads / plan.head_shards);
     }
   }
   return calls;
@@ -120,12 +119,9 @@ PoolTimes distca_times(const Environment& environment, std::span<const PackedSeq
   PoolTimes times;
   times.workers.reserve(calls.size());
   for (std::size_t worker = 0; worker < calls.size(); ++worker) {
-    const double scale =
-        environment.slowness(static_cast<std::int64_t>(worker), step) * shards;
-    const double forward =
-        environment.seconds(calls[worker].forward.total_ps(launch)) * scale;
-    const double backward =
-        environment.seconds(calls[worker].backward.total_ps(launch)) * scale;
+    const double scale = environment.slowness(static_cast<std::int64_t>(worker), step) * shards;
+    const double forward = environment.seconds(calls[worker].forward.total_ps(launch)) * scale;
+    const double backward = environment.seconds(calls[worker].backward.total_ps(launch)) * scale;
     times.workers.push_back({forward, pass_seconds(forward_exchange, worker, forward, loss),
                              backward, pass_seconds(backward_exchange, worker, backward, loss)});
     times.work += calls[worker].work * shards;

@@ -78,8 +78,8 @@ std::vector<std::vector<PoolTimes>> ideal_times(const Environment& environment,
       work += query_key_pairs({0, tokens}) * q_heads;
     }
   }
-  const double share = environment.seconds(1) /
-                       (static_cast<double>(scenario.stage_gpus()) * scenario.ga());
+  const double share =
+      environment.seconds(1) / (static_cast<double>(scenario.stage_gpus()) * scenario.ga());
   forward *= share;
   backward *= share;
   PoolTimes even;

@@ -13,9 +13,9 @@
 namespace libra {
 
 struct LinearShape {
-  std::int64_t intermediate = 0;      ///< width of the feed-forward part, or of one expert
-  std::int32_t experts = 0;           ///< of a layer; 0: dense
-  std::int32_t experts_per_token = 1; ///< of which a token uses so many
+  std::int64_t intermediate = 0;       ///< width of the feed-forward part, or of one expert
+  std::int32_t experts = 0;            ///< of a layer; 0: dense
+  std::int32_t experts_per_token = 1;  ///< of which a token uses so many
   std::int64_t vocabulary = 0;
 
   bool moe() const { return experts > 0; }

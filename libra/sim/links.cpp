@@ -14,12 +14,11 @@ constexpr double kMicro = 1e-6;
 
 }  // namespace
 
-void FlowTable::add(std::int32_t from, std::int32_t to, std::int64_t q_rows,
-                    std::int64_t kv_rows) {
+void FlowTable::add(std::int32_t from, std::int32_t to, std::int64_t q_rows, std::int64_t kv_rows) {
   if (from == to) return;
   if (flows_.empty() || flows_.back().from != from || flows_.back().to != to) {
-    const bool inter = (first_gpu_ + from) / cluster_.gpus_per_node !=
-                       (first_gpu_ + to) / cluster_.gpus_per_node;
+    const bool inter =
+        (first_gpu_ + from) / cluster_.gpus_per_node != (first_gpu_ + to) / cluster_.gpus_per_node;
     flows_.push_back({from, to, inter, 0, 0});
   }
   flows_.back().q_rows += static_cast<double>(q_rows);

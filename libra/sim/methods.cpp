@@ -27,7 +27,8 @@ WlbOptions wlb_options(const Scenario& scenario, Arrangement arrangement) {
   // A sample's attention is 2 * q_heads * (dims) * l^2 / 2 FLOPs, its linear layers 2 * parameters
   // * l.
   const AttentionShape& shape = scenario.plan.shape;
-  const double per_token = 2.0 * static_cast<double>(scenario.linear.active_parameters(scenario.model));
+  const double per_token =
+      2.0 * static_cast<double>(scenario.linear.active_parameters(scenario.model));
   options.equal_cost_tokens = per_token / (forward_flops(shape, shape.q_heads) / 2);
   options.delay = arrangement == Arrangement::kWlb;
   return options;
@@ -72,8 +73,8 @@ PoolTimes pool_times(const Environment& environment, const Method& method,
     default:
       break;
   }
-  const PoolPlan plan = make_plan(plan_options(environment.scenario(), method),
-                                  {sequences.begin(), sequences.end()});
+  const PoolPlan plan =
+      make_plan(plan_options(environment.scenario(), method), {sequences.begin(), sequences.end()});
   return plan_times(environment, plan, {first_gpu, step, method.overlapped});
 }
 
@@ -81,8 +82,8 @@ PoolTimes pool_times(const Environment& environment, const Method& method,
 
 const std::vector<Method>& known_methods() {
   static const std::vector<Method> methods = {
-      {"none", "context parallelism with contiguous shares, nothing moved", kProduction, kPlan, true,
-       Scope::kReplica, PlacerKind::kNone},
+      {"none", "context parallelism with contiguous shares, nothing moved", kProduction, kPlan,
+       true, Scope::kReplica, PlacerKind::kNone},
       {"ulysses", "all-to-all inside the CP group, a head shard per rank", kProduction, kPlan, true,
        Scope::kReplica, PlacerKind::kUlysses},
       {"ring-zigzag", "causal-balanced ring inside the CP group", kProduction, Execution::kRing},
@@ -91,8 +92,8 @@ const std::vector<Method>& known_methods() {
       {"wlb", "WLB-LLM: repacked by work, outliers wait (changes the step's samples)",
        Arrangement::kWlb, Execution::kGathered, false},
       {"wlb-repack", "the same without delay", Arrangement::kWlbRepack, Execution::kGathered},
-      {"distca", "DistCA's greedy over all workers, tolerance 0.1", kProduction,
-       Execution::kDistca, true, Scope::kAll, PlacerKind::kNone, false, true, 0.1},
+      {"distca", "DistCA's greedy over all workers, tolerance 0.1", kProduction, Execution::kDistca,
+       true, Scope::kAll, PlacerKind::kNone, false, true, 0.1},
       {"distca-tight", "the same, tolerance 0.001", kProduction, Execution::kDistca, true,
        Scope::kAll, PlacerKind::kNone, false, true, 0.001},
       {"distca-emulated", "as the paper emulates it: libra-paper's tiles and overlap, P = DP",
@@ -107,8 +108,8 @@ const std::vector<Method>& known_methods() {
        PlacerKind::kReserve, false, false},
       {"libra-tap-vrsp", "and pools of like work", kVrsp, kPlan, true, Scope::kPool,
        PlacerKind::kReserve, false, false},
-      {"libra", "and overlap: what we ship", kVrsp, kPlan, true, Scope::kPool,
-       PlacerKind::kReserve, false, true},
+      {"libra", "and overlap: what we ship", kVrsp, kPlan, true, Scope::kPool, PlacerKind::kReserve,
+       false, true},
       {"ideal", "perfect balance, free network", kProduction, Execution::kIdeal, true,
        Scope::kAll}};
   return methods;
@@ -185,8 +186,7 @@ std::vector<std::vector<PoolTimes>> window_times(const Environment& environment,
     times[at(ga)].reserve(at(scenario.dp / replicas));
     for (std::int32_t replica = 0; replica < scenario.dp; replica += replicas) {
       const auto sequences = slots.subspan(at(ga * scenario.dp + replica), at(replicas));
-      times[at(ga)].push_back(
-          pool_times(environment, method, sequences, replica, first_step + ga));
+      times[at(ga)].push_back(pool_times(environment, method, sequences, replica, first_step + ga));
     }
   }
   return times;

@@ -52,9 +52,9 @@ struct Method {
   // kPlan only.
   Scope scope = Scope::kReplica;
   PlacerKind placer = PlacerKind::kNone;
-  bool faithful = false;         ///< as faithful() has it
-  bool overlapped = false;       ///< else M = 1 and one thing after the other
-  double distca_tolerance = 0;   ///< kDistca only
+  bool faithful = false;        ///< as faithful() has it
+  bool overlapped = false;      ///< else M = 1 and one thing after the other
+  double distca_tolerance = 0;  ///< kDistca only
 };
 
 const std::vector<Method>& known_methods();

@@ -21,8 +21,7 @@ double overlapped_seconds(const ChunkedPassTimes& pass, double loss) {
 }
 
 double sequential_seconds(const ChunkedPassTimes& pass) {
-  return pass.compute_s() +
-         std::accumulate(pass.exchange_s.begin(), pass.exchange_s.end(), 0.0);
+  return pass.compute_s() + std::accumulate(pass.exchange_s.begin(), pass.exchange_s.end(), 0.0);
 }
 
 }  // namespace libra

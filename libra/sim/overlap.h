@@ -14,9 +14,10 @@
 namespace libra {
 
 struct ChunkedPassTimes {
-  double local_s = 0;             ///< work that needs no exchange; runs first
-  double chunk_compute_s = 0;     ///< of one chunk; all are alike
-  std::vector<double> exchange_s; ///< M + 2 phases: dispatch 0, beside chunk 0 to M - 1, return M - 1
+  double local_s = 0;          ///< work that needs no exchange; runs first
+  double chunk_compute_s = 0;  ///< of one chunk; all are alike
+  std::vector<double>
+      exchange_s;  ///< M + 2 phases: dispatch 0, beside chunk 0 to M - 1, return M - 1
 
   /// Of the whole pass: computation alone.
   double compute_s() const {

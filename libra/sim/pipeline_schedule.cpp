@@ -74,7 +74,8 @@ class Simulation {
 
   double input_time(const PipelineOperation& operation) const {
     const bool last = operation.stage == stages_ - 1;
-    if (operation.backward && last) return forward_end_[at(operation.stage)][at(operation.microbatch)];
+    if (operation.backward && last)
+      return forward_end_[at(operation.stage)][at(operation.microbatch)];
     if (!operation.backward && operation.stage == 0) return 0;
     const auto& ends = operation.backward ? backward_end_[at(operation.stage + 1)]
                                           : forward_end_[at(operation.stage - 1)];
@@ -88,8 +89,8 @@ class Simulation {
   }
 
   double& end_of(const PipelineOperation& operation) {
-    return (operation.backward ? backward_end_ : forward_end_)[at(operation.stage)]
-                                                              [at(operation.microbatch)];
+    return (operation.backward ? backward_end_
+                               : forward_end_)[at(operation.stage)][at(operation.microbatch)];
   }
 
   const std::vector<std::vector<StageTimes>>& times_;

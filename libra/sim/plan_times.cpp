@@ -92,8 +92,7 @@ class CallCounter {
   std::vector<BlockCalls> blocks_;
 };
 
-FlowTable flow_table(const Environment& environment, const PoolPlan& plan,
-                     std::int64_t first_gpu) {
+FlowTable flow_table(const Environment& environment, const PoolPlan& plan, std::int64_t first_gpu) {
   FlowTable flows(plan.workers(), environment.scenario().cluster, first_gpu);
   for (const RowMove& move : plan.exchange.q_moves) flows.add(move.from, move.to, move.rows, 0);
   for (const RowMove& move : plan.exchange.kv_moves) flows.add(move.from, move.to, 0, move.rows);

@@ -53,9 +53,10 @@ std::int32_t largest_pool(std::int32_t dp, std::int32_t wanted) {
 }
 
 Environment::Environment(const Scenario& scenario)
-    : scenario_(checked(scenario)),
-      device_(load_device_profile(scenario.cluster.device_profile)
-                  .for_shape(scenario.model.attention)) {}
+    : Environment(scenario, load_device_profile(checked(scenario).cluster.device_profile)) {}
+
+Environment::Environment(const Scenario& scenario, const DeviceProfile& device)
+    : scenario_(checked(scenario)), device_(device.for_shape(scenario.model.attention)) {}
 
 double Environment::slowness(std::int64_t gpu, std::int64_t step) const {
   constexpr double kLeast = 0.5;

@@ -29,7 +29,8 @@ struct Scenario {
   std::int32_t ep = 1;    ///< workers that share a layer's experts; consecutive GPUs of a stage
   std::int32_t pool = 1;  ///< P of the pooled methods
   bool recompute = true;  ///< each layer's forward pass runs again in the backward pass
-  double wlb_token_cap = 1.25;  ///< methods wlb, wlb-repack: most tokens of a sequence over the mean
+  double wlb_token_cap =
+      1.25;  ///< methods wlb, wlb-repack: most tokens of a sequence over the mean
 
   /// CP, TP, home layout, B, H, M, tau, placer and fetch of method `libra`; others take what they
   /// share with it (methods.h).
@@ -53,6 +54,8 @@ class Environment {
  public:
   /// Loads the cluster's device profile. Throws ConfigError and InputError.
   explicit Environment(const Scenario& scenario);
+  /// With this device in place of the one that the cluster names.
+  Environment(const Scenario& scenario, const DeviceProfile& device);
 
   const Scenario& scenario() const { return scenario_; }
   const DeviceProfile& device() const { return device_; }

@@ -121,8 +121,7 @@ MethodFigures summary(const Scenario& scenario, const Run& run) {
   figures.straggler_compute = mean_max_of(run, &WindowFigures::straggler_compute);
   figures.forward_bytes = bytes_of(run, &WindowFigures::forward_bytes);
   figures.backward_bytes = bytes_of(run, &WindowFigures::backward_bytes);
-  figures.exposed_comm_ms =
-      mean_of(run, [](const WindowFigures& w) { return w.exposed_comm_ms; });
+  figures.exposed_comm_ms = mean_of(run, [](const WindowFigures& w) { return w.exposed_comm_ms; });
   figures.max_over_mean = mean_of(run, [](const WindowFigures& w) { return w.max_over_mean; });
   add_step_figures(scenario, run, figures);
   add_microbatches(run, figures);
@@ -141,8 +140,7 @@ void check_equal_work(const Run& run, const Run& ideal) {
 }
 
 // Unless all its GPUs happen to be fast: the bound knows no variation.
-void check_bound(const Cluster& cluster, const MethodFigures& figures,
-                 const MethodFigures& ideal) {
+void check_bound(const Cluster& cluster, const MethodFigures& figures, const MethodFigures& ideal) {
   constexpr double kDeviations = 5;
   if (!figures.method->step_equivalent) return;
   const double luck = kDeviations * (cluster.gpu_variation + cluster.step_variation) + 1e-9;

@@ -30,27 +30,27 @@ struct MethodFigures {
   const Method* method = nullptr;
   std::string skipped;  ///< why the scenario does not allow it; then nothing else is set
 
-  MeanMax straggler;            ///< forward and backward of one layer
-  MeanMax forward;              ///< each pass with its own straggler
+  MeanMax straggler;  ///< forward and backward of one layer
+  MeanMax forward;    ///< each pass with its own straggler
   MeanMax backward;
-  MeanMax straggler_compute;    ///< computation alone: the slowest worker's
-  double exposed_comm_ms = 0;   ///< of the straggler: what is not computation
-  double max_over_mean = 0;     ///< slowest worker over the mean worker
-  LinkBytes forward_bytes;      ///< of one layer and GA index, all workers
+  MeanMax straggler_compute;   ///< computation alone: the slowest worker's
+  double exposed_comm_ms = 0;  ///< of the straggler: what is not computation
+  double max_over_mean = 0;    ///< slowest worker over the mean worker
+  LinkBytes forward_bytes;     ///< of one layer and GA index, all workers
   LinkBytes backward_bytes;
   double step_s = 0;            ///< a whole optimizer step
   double step_s_deviation = 0;  ///< standard deviation over the windows
   double bubble_share = 0;
-  double attention_share = 0;   ///< of the step
+  double attention_share = 0;  ///< of the step
   double sync_s = 0;
-  double tokens = 0;            ///< of samples, in a step
-  double tokens_per_gpu_s = 0;  ///< over all windows
-  double memory_bytes = 0;      ///< of the fullest GPU, over all windows
+  double tokens = 0;              ///< of samples, in a step
+  double tokens_per_gpu_s = 0;    ///< over all windows
+  double memory_bytes = 0;        ///< of the fullest GPU, over all windows
   double extra_memory_bytes = 0;  ///< of it, for one layer's exchange
 
   double speedup_mean = 0;  ///< Ulysses' straggler over this one; 0 if ulysses cannot run
   double speedup_max = 0;
-  double efficiency = 0;    ///< throughput over that of `ideal`
+  double efficiency = 0;  ///< throughput over that of `ideal`
 
   std::vector<double> step_seconds;  ///< by window
   /// Forward time of a microbatch on the first stage: least, mean and most over all windows.
@@ -67,7 +67,7 @@ struct Simulation {
 };
 
 struct SimulateOptions {
-  int threads = 0;  ///< 0: as many as the machine has
+  int threads = 0;                ///< 0: as many as the machine has
   std::function<void()> advance;  ///< called once per (method, window), from any thread
 };
 

@@ -63,8 +63,7 @@ class Step {
     step.step_s = slowest + step.sync_s;
     step.bubble_share = bubble_share(step.slowest);
     for (const std::vector<double>& of_ga : forward) {
-      step.microbatch_forward_s.insert(step.microbatch_forward_s.end(), of_ga.begin(),
-                                       of_ga.end());
+      step.microbatch_forward_s.insert(step.microbatch_forward_s.end(), of_ga.begin(), of_ga.end());
     }
     return step;
   }
@@ -77,7 +76,8 @@ class Step {
         const std::size_t slot = ga * at(scenario_.dp) + at(replica);
         times[ga].tokens = std::max(times[ga].tokens, tokens_of(slots_[slot]));
       }
-      for (std::int32_t pool = group * group_ / pool_; pool < (group + 1) * group_ / pool_; ++pool) {
+      for (std::int32_t pool = group * group_ / pool_; pool < (group + 1) * group_ / pool_;
+           ++pool) {
         for (const WorkerTimes& worker : attention_[ga][at(pool)].workers) {
           times[ga].attention_forward = std::max(times[ga].attention_forward, worker.forward);
           times[ga].attention_backward = std::max(times[ga].attention_backward, worker.backward);
@@ -115,7 +115,8 @@ class Step {
   }
 
   double head_seconds(double tokens) const {
-    const double flops = 2.0 * static_cast<double>(scenario_.linear.head_parameters(scenario_.model));
+    const double flops =
+        2.0 * static_cast<double>(scenario_.linear.head_parameters(scenario_.model));
     return flops * tokens / scenario_.plan.cp / (scenario_.cluster.linear_tflops * kTera);
   }
 
@@ -205,15 +206,14 @@ double memory_bytes(const Scenario& scenario, double extra_bytes) {
   // of a dense layer in bf16 without attention's matrices.
   constexpr double kLayerBytes = 34;
   const double parameters = stage_parameters(scenario);
-  const double state =
-      parameters * (kStateBytes + kOptimizerBytes / scenario.stage_gpus());
+  const double state = parameters * (kStateBytes + kOptimizerBytes / scenario.stage_gpus());
   const double in_flight = std::min(scenario.pp, scenario.ga());
   const double units = static_cast<double>(scenario.model.hidden) *
                        static_cast<double>(scenario.seq_tokens) / scenario.plan.cp;
   const double layers = stage_layers(scenario, 0);
-  const double activations =
-      scenario.recompute ? units * (in_flight * layers * kBf16Bytes + kLayerBytes)
-                         : units * in_flight * layers * kLayerBytes;
+  const double activations = scenario.recompute
+                                 ? units * (in_flight * layers * kBf16Bytes + kLayerBytes)
+                                 : units * in_flight * layers * kLayerBytes;
   return state + activations + extra_bytes;
 }
 

@@ -21,9 +21,9 @@ namespace libra {
 
 struct StepTimes {
   double step_s = 0;
-  double sync_s = 0;          ///< of it, gradients and parameters
-  double bubble_share = 0;    ///< of the slowest group of replicas
-  double attention_s = 0;     ///< of the slowest group: core attention of a stage's layers, summed
+  double sync_s = 0;        ///< of it, gradients and parameters
+  double bubble_share = 0;  ///< of the slowest group of replicas
+  double attention_s = 0;   ///< of the slowest group: core attention of a stage's layers, summed
   std::vector<std::vector<PipelineOperation>> slowest;  ///< its schedule
   /// Forward seconds of each (GA index, group) on the first stage, GA-major.
   std::vector<double> microbatch_forward_s;

@@ -47,10 +47,10 @@ void add_ga_index(const std::vector<PoolTimes>& pools, double share, WindowFigur
     figures.work += pool.work;
     figures.extra_memory_bytes =
         std::max(figures.extra_memory_bytes, static_cast<double>(pool.extra_memory_bytes));
-    figures.forward_bytes += {pool.forward_bytes.nvlink * share,
-                              pool.forward_bytes.inter_node * share};
-    figures.backward_bytes += {pool.backward_bytes.nvlink * share,
-                               pool.backward_bytes.inter_node * share};
+    figures.forward_bytes +=
+        {pool.forward_bytes.nvlink * share, pool.forward_bytes.inter_node * share};
+    figures.backward_bytes +=
+        {pool.backward_bytes.nvlink * share, pool.backward_bytes.inter_node * share};
   }
   add(figures.straggler, slowest.total, share);
   add(figures.forward, slowest.forward, share);

@@ -24,10 +24,10 @@
 namespace libra {
 
 struct WlbOptions {
-  std::int32_t bins = 1;            ///< DP x microbatches
-  std::int64_t bin_tokens = 0;      ///< the mean: of a sequence before repacking
-  double token_cap = 1.25;          ///< most tokens of a bin over the mean
-  double equal_cost_tokens = 1;     ///< L0
+  std::int32_t bins = 1;         ///< DP x microbatches
+  std::int64_t bin_tokens = 0;   ///< the mean: of a sequence before repacking
+  double token_cap = 1.25;       ///< most tokens of a bin over the mean
+  double equal_cost_tokens = 1;  ///< L0
   bool delay = true;
 };
 
