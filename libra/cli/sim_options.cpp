@@ -90,6 +90,12 @@ void add_sim_pool_options(CLI::App& app, SimOptions& options) {
       ->default_str("0.03")
       ->group(group);
   add_parsed(
+      app, "--placer", [&](const std::string& text) { options.placer = parse_placer(text); },
+      "Of method libra: reserve | paper")
+      ->type_name("NAME")
+      ->default_str("reserve")
+      ->group(group);
+  add_parsed(
       app, "--home", [&](const std::string& text) { options.home = parse_home(text); },
       "Home layout: contiguous | zigzag-row | zigzag-document")
       ->type_name("NAME")
@@ -116,6 +122,8 @@ PlanOptions pool_plan_options(const SimOptions& options, const ModelShape& model
   plan.head_shards = options.head_shards;
   plan.chunks = options.chunks;
   plan.tau_ppm = options.tau_ppm;
+  plan.placer = options.placer;
+  plan.fetch = default_fetch(options.placer);
   return plan;
 }
 
@@ -128,6 +136,9 @@ void check_counts(const SimOptions& options) {
   const std::int64_t replica = std::int64_t{options.cp} * options.pp;
   require_divides("CP x PP", replica, "the number of GPUs", options.gpus);
   if (options.layers) require_positive("--layers", *options.layers);
+  if (options.placer != PlacerKind::kReserve && options.placer != PlacerKind::kPaper) {
+    throw ConfigError("--placer: method libra places with reserve or paper");
+  }
   if (options.home == HomeKind::kExplicit) {
     throw ConfigError(
         "--home: explicit runs cannot be given here: use contiguous, zigzag-row or "

@@ -32,6 +32,7 @@ struct SimOptions {
   std::int32_t chunks = 4;
   std::int32_t tau_ppm = 30'000;
   HomeKind home = HomeKind::kContiguous;
+  PlacerKind placer = PlacerKind::kReserve;
   bool recompute = true;
   std::int32_t steps = 10;
   std::int32_t threads = 0;
@@ -40,7 +41,7 @@ struct SimOptions {
 
 /// All but the pool's own (--pool, --block, ...), which `tune` searches.
 void add_sim_options(CLI::App& app, SimOptions& options);
-/// --pool, --block, --head-shards, --chunks, --tau, --home.
+/// --pool, --block, --head-shards, --chunks, --tau, --placer, --home.
 void add_sim_pool_options(CLI::App& app, SimOptions& options);
 
 /// Throws ConfigError for options that contradict each other, InputError for the cluster's file.

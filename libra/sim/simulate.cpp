@@ -1,13 +1,13 @@
 #include "libra/sim/simulate.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 #include "libra/base/check.h"
 #include "libra/base/error.h"
 #include "libra/base/index.h"
 #include "libra/sim/parallel.h"
+#include "libra/sim/spread.h"
 #include "libra/sim/window_figures.h"
 
 namespace libra {
@@ -70,13 +70,6 @@ LinkBytes bytes_of(const Run& run, LinkBytes WindowFigures::*figure) {
           mean_of(run, [&](const WindowFigures& w) { return (w.*figure).inter_node; })};
 }
 
-double deviation(const std::vector<double>& values, double mean) {
-  if (values.size() < 2) return 0;
-  double squares = 0;
-  for (const double value : values) squares += (value - mean) * (value - mean);
-  return std::sqrt(squares / static_cast<double>(values.size() - 1));
-}
-
 void add_microbatches(const Run& run, MethodFigures& figures) {
   double sum = 0;
   std::size_t count = 0;
@@ -98,7 +91,7 @@ void add_step_figures(const Scenario& scenario, const Run& run, MethodFigures& f
     return mean_of(run, [figure](const WindowFigures& w) { return w.*figure; });
   };
   figures.step_s = mean(&WindowFigures::step_s);
-  figures.step_s_deviation = deviation(figures.step_seconds, figures.step_s);
+  figures.step_s_deviation = standard_deviation(figures.step_seconds);
   figures.bubble_share = mean(&WindowFigures::bubble_share);
   figures.attention_share = mean(&WindowFigures::attention_s) / figures.step_s;
   figures.sync_s = mean(&WindowFigures::sync_s);

@@ -16,6 +16,7 @@ using testing::tiny_scenario;
 
 std::vector<const Method*> methods_named(const std::vector<const char*>& names) {
   std::vector<const Method*> methods;
+  methods.reserve(names.size());
   for (const char* const name : names) methods.push_back(&find_method(name));
   return methods;
 }
@@ -58,6 +59,7 @@ TEST(Simulate, GivesEqualFiguresOnAnyNumberOfThreads) {
 // simulate() itself throws if work differs, a method beats the bound or a link is over its rate.
 TEST(Simulate, HoldsItsOwnChecksOnRandomWindows) {
   std::vector<const Method*> all;
+  all.reserve(known_methods().size());
   for (const Method& method : known_methods()) all.push_back(&method);
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     SCOPED_TRACE(::testing::Message() << "seed " << seed);
