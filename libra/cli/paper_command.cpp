@@ -57,10 +57,9 @@ std::string text_of(const PaperFigure& figure, const PaperResult& result) {
   for (const PaperRow& row : result.rows) {
     table.add({row.what, number(row.paper), number(row.faithful), ratio(row), number(row.shipped)});
   }
-  std::string text = fmt::format(
-      "{} {}: {} ({})\n",
-      figure.name.find('.') != std::string_view::npos || figure.name == "5" ? "Section" : "Figure",
-      figure.name, figure.title, result.unit);
+  const bool section = figure.name == "4.2" || figure.name == "5";
+  std::string text = fmt::format("{} {}: {} ({})\n", section ? "Section" : "Figure", figure.name,
+                                 figure.title, result.unit);
   text += table.text();
   if (!result.assumptions.empty()) text += fmt::format("  Assumed: {}.\n", result.assumptions);
   if (!figure.why.empty()) text += fmt::format("  {}\n", figure.why);

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "libra/cost/cluster.h"
@@ -48,9 +49,9 @@ struct LinkBytes {
 
 class FlowTable {
  public:
-  /// Worker w is GPU first_gpu + w. `cluster` must outlive the table.
-  FlowTable(std::int32_t workers, const Cluster& cluster, std::int64_t first_gpu)
-      : workers_(workers), cluster_(cluster), first_gpu_(first_gpu) {}
+  /// Worker w is GPU first_gpu + w.
+  FlowTable(std::int32_t workers, Cluster cluster, std::int64_t first_gpu)
+      : workers_(workers), cluster_(std::move(cluster)), first_gpu_(first_gpu) {}
 
   /// Rows from one worker to another. Neighbours in the order of adding are joined.
   void add(std::int32_t from, std::int32_t to, std::int64_t q_rows, std::int64_t kv_rows);
@@ -84,7 +85,7 @@ class FlowTable {
   std::vector<Ports> ports(const RowBytes& row) const;
 
   std::int32_t workers_;
-  const Cluster& cluster_;
+  Cluster cluster_;
   std::int64_t first_gpu_;
   std::vector<FlowRows> flows_;
 };

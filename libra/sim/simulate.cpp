@@ -178,10 +178,10 @@ Simulation simulate(const Environment& environment,
                     const std::vector<const Method*>& methods, const SimulateOptions& options) {
   const Scenario& scenario = environment.scenario();
   LIBRA_CHECK(!windows.empty(), "no window to simulate");
-  std::vector<Run> runs;
-  for (const Method* const method : with_references(methods)) {
-    runs.push_back(arranged(scenario, *method, windows));
-  }
+  const std::vector<const Method*> all = with_references(methods);
+  std::vector<Run> runs(all.size());
+  parallel_for(runs.size(), options.threads,
+               [&](std::size_t i) { runs[i] = arranged(scenario, *all[i], windows); });
   run_all(environment, runs, windows.size(), options);
   std::vector<MethodFigures> figures;
   const MethodFigures* ulysses = nullptr;
