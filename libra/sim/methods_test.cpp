@@ -155,7 +155,7 @@ TEST(WindowTimes, DistcaOverlapsTwoHalves) {
   }
   const WorkerTimes& receiver = times[0][0].workers[2];
   EXPECT_NEAR(receiver.forward, 18 * kMicrosecond + (72 + 8) * kNanosecond, 1e-15);
-  EXPECT_NEAR(receiver.backward, 45 * kMicrosecond + (8 + (16 + 256) / 2) * kNanosecond, 1e-15);
+  EXPECT_NEAR(receiver.backward, 45 * kMicrosecond + (8 + 8 + 128) * kNanosecond, 1e-15);
 }
 
 TEST(WindowTimes, AllStepEquivalentMethodsDoTheSameWork) {

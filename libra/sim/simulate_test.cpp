@@ -65,6 +65,7 @@ TEST(Simulate, HoldsItsOwnChecksOnRandomWindows) {
     SCOPED_TRACE(::testing::Message() << "seed " << seed);
     Rng rng(seed);
     std::vector<PackedSequence> window;
+    window.reserve(8);
     for (int i = 0; i < 8; ++i) window.push_back(testing::random_sequence(rng, 100));
     for (PackedSequence& s : window) s.tokens = 150;
     Scenario scenario = tiny_scenario();
