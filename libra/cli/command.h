@@ -23,9 +23,12 @@ struct Command {
 };
 
 Command add_corpus_command(CLI::App& parent);
+Command add_paper_command(CLI::App& parent);
 Command add_plan_command(CLI::App& parent);
 Command add_run_command(CLI::App& parent);
 Command add_show_command(CLI::App& parent);
+Command add_simulate_command(CLI::App& parent);
+Command add_tune_command(CLI::App& parent);
 Command add_validate_command(CLI::App& parent);
 
 }  // namespace libra::cli

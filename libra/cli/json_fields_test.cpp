@@ -1,4 +1,4 @@
-// docs/cli.md lists every field of the JSON of `plan` and `run`, and none besides.
+// docs/cli.md lists every field of the JSON reports, and none besides.
 #include <gmock/gmock.h>
 
 #include <fstream>
@@ -30,10 +30,16 @@ Fields documented(const std::string& heading, const std::string& prefix = "") {
   return fields;
 }
 
-// "a.b" for {"a": {"b": ...}}; every placer's name becomes NAME.
+// Objects whose keys are names of placers, methods or figures.
+bool holds_names(const std::string& prefix) {
+  return prefix == "placers." || prefix == "methods." || prefix == "figures." ||
+         prefix == "doing_nothing.";
+}
+
+// "a.b" for {"a": {"b": ...}}; every placer's, method's or figure's name becomes NAME.
 void add_fields(const nlohmann::json& json, const std::string& prefix, Fields& fields) {
   for (const auto& [key, value] : json.items()) {
-    const std::string name = prefix + (prefix == "placers." ? "NAME" : key);
+    const std::string name = prefix + (holds_names(prefix) ? "NAME" : key);
     if (value.is_object()) {
       add_fields(value, name + ".", fields);
     } else {
@@ -73,6 +79,33 @@ TEST(JsonFieldsTest, ThoseOfRunAreTheDocumentedOnes) {
           "run --check --scale-lengths 1/2048 --q-heads 8 --kv-heads 2 --head-dim 16 " + job())}),
       joined({documented("### JSON of `plan` and `run`"), documented("### JSON of `run`"),
               documented("### JSON of a placer in `run`", "placers.NAME.")}));
+}
+
+// With a method that is left out.
+std::string training_job() {
+  return "--corpus " + mix() +
+         " --seq-len 64K --oversize split --gpus 6 --cp 3 --gbs 2 --steps 1 --layers 4 --chunks 4 ";
+}
+
+TEST(JsonFieldsTest, ThoseOfSimulateAreTheDocumentedOnes) {
+  EXPECT_EQ(
+      emitted({json_of("simulate --methods ulysses,libra " + training_job())}),
+      joined({documented("### JSON of `simulate` and `tune`"), documented("### JSON of `simulate`"),
+              documented("### JSON of a method in `simulate`", "methods.NAME.")}));
+}
+
+TEST(JsonFieldsTest, ThoseOfTuneAreTheDocumentedOnes) {
+  const std::string job = "--corpus " + mix() +
+                          " --seq-len 64K --oversize split --gpus 6 --cp 3 --gbs 2 --steps 1 "
+                          "--layers 4";
+  EXPECT_EQ(
+      emitted({json_of("tune " + job)}),
+      joined({documented("### JSON of `simulate` and `tune`"), documented("### JSON of `tune`"),
+              documented("### JSON of a candidate in `tune`", "best.")}));
+}
+
+TEST(JsonFieldsTest, ThoseOfPaperAreTheDocumentedOnes) {
+  EXPECT_EQ(emitted({json_of("paper --figures 8 --steps 1")}), documented("### JSON of `paper`"));
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ void check_text(std::string_view field, const std::string& value) {
 }
 
 // Written so that NaN fails.
-void check_bandwidth(std::string_view field, double value) {
+void check_positive(std::string_view field, double value) {
   if (value > 0 && value <= kMost) return;
   throw ConfigError(fmt::format("{} is {}: must be above 0 and at most {}", field, value, kMost));
 }
@@ -31,10 +31,27 @@ void check_latency(std::string_view field, double value) {
   throw ConfigError(fmt::format("{} is {}: must be in [0, {}]", field, value, kMost));
 }
 
+void check_share(std::string_view field, double value, double most) {
+  if (value >= 0 && value <= most) return;
+  throw ConfigError(fmt::format("{} is {}: must be in [0, {}]", field, value, most));
+}
+
+// The simulator's fields; all may be left out.
+void parse_simulation(const JsonObject& file, Cluster& cluster) {
+  cluster.device_speed = file.number_or("device_speed", cluster.device_speed);
+  cluster.linear_tflops = file.number_or("linear_tflops", cluster.linear_tflops);
+  cluster.memory_gb = file.number_or("memory_gb", cluster.memory_gb);
+  cluster.overlap_loss = file.number_or("overlap_loss", cluster.overlap_loss);
+  cluster.gpu_variation = file.number_or("gpu_variation", cluster.gpu_variation);
+  cluster.step_variation = file.number_or("step_variation", cluster.step_variation);
+}
+
 Cluster parse_cluster(const std::string& text, const std::string& where) {
   const JsonObject file = parse_json_object(text, where);
   file.allow_only({"name", "gpus_per_node", "nvlink_gb_per_s", "inter_node_gb_per_s",
-                   "nvlink_latency_us", "inter_node_latency_us", "device_profile"});
+                   "nvlink_latency_us", "inter_node_latency_us", "device_profile", "device_speed",
+                   "linear_tflops", "memory_gb", "overlap_loss", "gpu_variation",
+                   "step_variation"});
   Cluster cluster;
   cluster.name = file.text("name");
   cluster.gpus_per_node = file.integer32("gpus_per_node");
@@ -43,6 +60,7 @@ Cluster parse_cluster(const std::string& text, const std::string& where) {
   cluster.nvlink_latency_us = file.number("nvlink_latency_us");
   cluster.inter_node_latency_us = file.number("inter_node_latency_us");
   cluster.device_profile = file.text("device_profile");
+  parse_simulation(file, cluster);
   try {
     validate(cluster);
   } catch (const ConfigError& error) {
@@ -59,17 +77,27 @@ void validate(const Cluster& cluster) {
     throw ConfigError(fmt::format("gpus_per_node is {}: must be in [1, {}]", cluster.gpus_per_node,
                                   kMostGpusPerNode));
   }
-  check_bandwidth("nvlink_gb_per_s", cluster.nvlink_gb_per_s);
-  check_bandwidth("inter_node_gb_per_s", cluster.inter_node_gb_per_s);
+  check_positive("nvlink_gb_per_s", cluster.nvlink_gb_per_s);
+  check_positive("inter_node_gb_per_s", cluster.inter_node_gb_per_s);
   check_latency("nvlink_latency_us", cluster.nvlink_latency_us);
   check_latency("inter_node_latency_us", cluster.inter_node_latency_us);
   check_text("device_profile", cluster.device_profile);
+  check_positive("device_speed", cluster.device_speed);
+  check_positive("linear_tflops", cluster.linear_tflops);
+  check_positive("memory_gb", cluster.memory_gb);
+  check_share("overlap_loss", cluster.overlap_loss, 1);
+  check_share("gpu_variation", cluster.gpu_variation, 0.2);
+  check_share("step_variation", cluster.step_variation, 0.2);
 }
 
 const std::vector<Cluster>& known_clusters() {
-  // 5 us is measured between two H200s; 10 us between nodes is assumed.
-  static const std::vector<Cluster> clusters = {{"hgx-h200", 8, 400, 50, 5, 10, "h200"},
-                                                {"hgx-h100", 8, 400, 50, 5, 10, "h200"}};
+  // What was measured and what is assumed: docs/cluster_format.md.
+  constexpr double kStepVariation = 0.013;
+  static const std::vector<Cluster> clusters = {
+      {"hgx-h200", 8, 400, 50, 5, 10, "h200", 1, 600, 141, 0.13, 0, kStepVariation},
+      {"hgx-h100", 8, 400, 50, 5, 10, "h200", 1, 600, 80, 0.13, 0, kStepVariation},
+      {"nvl72-gb200", 72, 780, 50, 5, 10, "h200", 2.25, 1350, 186, 0.13, 0, kStepVariation},
+      {"supernode-64", 64, 400, 50, 5, 10, "h200", 1, 600, 141, 0.13, 0, kStepVariation}};
   return clusters;
 }
 
@@ -97,6 +125,12 @@ std::string format_cluster(const Cluster& cluster) {
   object["nvlink_latency_us"] = cluster.nvlink_latency_us;
   object["inter_node_latency_us"] = cluster.inter_node_latency_us;
   object["device_profile"] = cluster.device_profile;
+  object["device_speed"] = cluster.device_speed;
+  object["linear_tflops"] = cluster.linear_tflops;
+  object["memory_gb"] = cluster.memory_gb;
+  object["overlap_loss"] = cluster.overlap_loss;
+  object["gpu_variation"] = cluster.gpu_variation;
+  object["step_variation"] = cluster.step_variation;
   return object.dump(2) + "\n";
 }
 

@@ -4,6 +4,8 @@
 //   const Cluster cluster = load_cluster("hgx-h200");
 //   cluster.node_of(9);  // 1
 //
+// The second half of the fields is for the simulator (libra/sim): plans do not depend on it.
+//
 // Two levels only, every GPU with links of its own: no rails, no oversubscribed switches.
 // Bandwidths are what transfers reach, not what the links are sold as. docs/cluster_format.md has
 // the JSON form, and where the presets' figures come from.
@@ -24,6 +26,13 @@ struct Cluster {
   double inter_node_latency_us = 0;  ///< likewise
   std::string device_profile;        ///< what load_device_profile takes
 
+  double device_speed = 1;     ///< how many times as fast as its profile attention runs here
+  double linear_tflops = 600;  ///< what linear layers reach on one GPU, 1e12 FLOP/s
+  double memory_gb = 141;      ///< of one GPU, 1e9 bytes
+  double overlap_loss = 0.13;  ///< what a second of traffic costs the computation over it, seconds
+  double gpu_variation = 0;    ///< standard deviation of a GPU's speed over the mean GPU's
+  double step_variation = 0;   ///< likewise, from step to step
+
   /// GPUs are numbered node by node. Requires global_gpu >= 0.
   std::int32_t node_of(std::int32_t global_gpu) const { return global_gpu / gpus_per_node; }
 
@@ -33,7 +42,8 @@ struct Cluster {
 /// Throws ConfigError that names the field and what it may be. Does not load the device profile.
 void validate(const Cluster& cluster);
 
-/// hgx-h200; hgx-h100, which has no measurements of its own and borrows the H200's.
+/// hgx-h200, and hgx-h100, nvl72-gb200 and supernode-64, which have no measurements of their own
+/// and borrow the H200's.
 const std::vector<Cluster>& known_clusters();
 
 /// The preset of this name, else the valid cluster in this JSON file. Throws InputError with the

@@ -33,9 +33,31 @@ std::string complaint_about_file(const std::string& text) {
   return "";
 }
 
-TEST(LoadCluster, KnowsTheTwoPresets) {
-  EXPECT_EQ(load_cluster("hgx-h200"), (Cluster{"hgx-h200", 8, 400, 50, 5, 10, "h200"}));
-  EXPECT_EQ(load_cluster("hgx-h100"), (Cluster{"hgx-h100", 8, 400, 50, 5, 10, "h200"}));
+TEST(LoadCluster, KnowsThePresets) {
+  EXPECT_EQ(load_cluster("hgx-h200"),
+            (Cluster{"hgx-h200", 8, 400, 50, 5, 10, "h200", 1, 600, 141, 0.13, 0, 0.013}));
+  EXPECT_EQ(load_cluster("hgx-h100").memory_gb, 80);
+  EXPECT_EQ(load_cluster("nvl72-gb200").gpus_per_node, 72);
+  EXPECT_EQ(load_cluster("supernode-64").gpus_per_node, 64);
+}
+
+TEST(LoadCluster, TakesDefaultsForWhatOnlyTheSimulatorNeeds) {
+  const TempFile file(R"({"name": "lab", "gpus_per_node": 2, "nvlink_gb_per_s": 123.5,
+    "inter_node_gb_per_s": 12.25, "nvlink_latency_us": 0, "inter_node_latency_us": 7.5,
+    "device_profile": "h200"})");
+  EXPECT_EQ(load_cluster(file.path()), kSmall);
+}
+
+TEST(LoadCluster, ReadsWhatOnlyTheSimulatorNeeds) {
+  Cluster cluster = kSmall;
+  cluster.device_speed = 2;
+  cluster.linear_tflops = 700;
+  cluster.memory_gb = 96;
+  cluster.overlap_loss = 0.5;
+  cluster.gpu_variation = 0.01;
+  cluster.step_variation = 0.02;
+  const TempFile file(format_cluster(cluster));
+  EXPECT_EQ(load_cluster(file.path()), cluster);
 }
 
 TEST(KnownClusters, AreValidAndNameDeviceProfilesThatExist) {
@@ -63,7 +85,8 @@ TEST(LoadCluster, ListsThePresetsWhenThereIsNoSuchFile) {
     FAIL();
   } catch (const InputError& error) {
     EXPECT_STREQ(error.what(),
-                 "hgx-b300: no such cluster: use hgx-h200, hgx-h100, or the path of a JSON file");
+                 "hgx-b300: no such cluster: use hgx-h200, hgx-h100, nvl72-gb200, "
+                 "supernode-64, or the path of a JSON file");
   }
 }
 
@@ -86,6 +109,8 @@ TEST(LoadCluster, NamesTheFieldThatIsWrong) {
       {"\"lab\"", "7", "field 'name' must be a text"},
       {"\"lab\"", "\"\"", "name is empty"},
       {"\"nvlink_latency_us\"", "\"nvlink_latency\"", "field 'nvlink_latency' is not known: use"},
+      {"\"linear_tflops\": 600", "\"linear_tflops\": 0", "linear_tflops is 0: must be above 0"},
+      {"\"overlap_loss\": 0.13", "\"overlap_loss\": 1.5", "overlap_loss is 1.5: must be in [0, 1]"},
       {"7.5", "NaN", "is not JSON: byte"},
       {"7.5", "1e999", "too large"},
   };

@@ -76,16 +76,19 @@ DeviceProfile DeviceProfile::for_shape(const AttentionShape& shape) const {
   return scaled;
 }
 
-std::int64_t DeviceProfile::entry_ps(const Pass& pass, TokenRange queries,
-                                     std::int32_t heads) const {
-  if (queries.empty() || heads == 0) return 0;
+DeviceProfile::EntryTime DeviceProfile::entry_time(const Pass& pass, TokenRange queries,
+                                                   std::int32_t heads) const {
+  if (queries.empty() || heads == 0) return {};
   LIBRA_CHECK(
       queries.begin >= 0 && queries.end <= kMaxSampleTokens && heads > 0 && heads <= kMaxHeads,
       "queries [{}, {}) with {} heads", queries.begin, queries.end, heads);
   const std::int64_t log2_rate = pass.rates.log2_rate(queries.size(), queries.end, heads);
-  const std::int64_t work = query_key_pairs(queries) * heads;
-  const std::int64_t time = pass.entry_ps + compute_ps(work, pass.milliflops_per_pair, log2_rate);
-  return std::clamp<std::int64_t>(time, 1, kMaxEntryPs);
+  const auto compute = [&](std::int64_t work) {
+    return compute_ps(work, pass.milliflops_per_pair, log2_rate);
+  };
+  const std::int64_t time = pass.entry_ps + compute(query_key_pairs(queries) * heads);
+  return {std::clamp<std::int64_t>(time, 1, kMaxEntryPs),
+          compute(longest_block_pairs(pass, queries) * data_.multiprocessors)};
 }
 
 // A forward block is the last block_tokens queries with all their keys; a backward block is
@@ -103,14 +106,9 @@ std::int64_t DeviceProfile::call_ps(const Pass& pass, const std::vector<TokenRan
   std::int64_t together = 0;
   std::int64_t longest = 0;
   for (const TokenRange queries : entries) {
-    const std::int64_t time = entry_ps(pass, queries, heads);
-    if (time == 0) continue;
-    together += time;
-    const std::int64_t on_one_multiprocessor =
-        longest_block_pairs(pass, queries) * data_.multiprocessors;
-    longest =
-        std::max(longest, compute_ps(on_one_multiprocessor, pass.milliflops_per_pair,
-                                     pass.rates.log2_rate(queries.size(), queries.end, heads)));
+    const EntryTime time = entry_time(pass, queries, heads);
+    together += time.ps;
+    longest = std::max(longest, time.longest_block_ps);
   }
   return together == 0 ? 0 : data_.launch_ps + std::max(together, longest);
 }

@@ -69,6 +69,18 @@ class DeviceProfile {
     return entry_ps(backward_, queries, heads);
   }
 
+  /// What one entry adds to a call, for callers that sum the entries of many calls themselves.
+  struct EntryTime {
+    std::int64_t ps = 0;                ///< as forward_ps
+    std::int64_t longest_block_ps = 0;  ///< no call with this entry is shorter
+  };
+  EntryTime forward_entry(TokenRange queries, std::int32_t heads) const {
+    return entry_time(forward_, queries, heads);
+  }
+  EntryTime backward_entry(TokenRange queries, std::int32_t heads) const {
+    return entry_time(backward_, queries, heads);
+  }
+
   /// Time of one call with these entries and nothing beside it; 0 if all are empty. Blocks that do
   /// not divide evenly among multiprocessors are not modelled: up to one longest block too short.
   std::int64_t forward_call_ps(const std::vector<TokenRange>& entries, std::int32_t heads) const;
@@ -86,7 +98,10 @@ class DeviceProfile {
     std::int64_t milliflops_per_pair = 0;  // FLOPs of a query-key pair of one head, times 1000
   };
 
-  std::int64_t entry_ps(const Pass& pass, TokenRange queries, std::int32_t heads) const;
+  std::int64_t entry_ps(const Pass& pass, TokenRange queries, std::int32_t heads) const {
+    return entry_time(pass, queries, heads).ps;
+  }
+  EntryTime entry_time(const Pass& pass, TokenRange queries, std::int32_t heads) const;
   std::int64_t call_ps(const Pass& pass, const std::vector<TokenRange>& entries,
                        std::int32_t heads) const;
   std::int64_t longest_block_pairs(const Pass& pass, TokenRange queries) const;

@@ -63,6 +63,10 @@ double JsonObject::number(const char* name) const {
   return value.get<double>();
 }
 
+double JsonObject::number_or(const char* name, double fallback) const {
+  return value_.contains(name) ? number(name) : fallback;
+}
+
 std::int64_t JsonObject::integer(const char* name) const {
   const json& value = field(name);
   if (!fits_64_bits(value)) fail(name, "must be a whole number");

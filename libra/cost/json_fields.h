@@ -27,7 +27,8 @@ class JsonObject {
   void allow_only(std::initializer_list<std::string_view> names) const;
 
   std::string text(const char* name) const;
-  double number(const char* name) const;  ///< finite
+  double number(const char* name) const;                      ///< finite
+  double number_or(const char* name, double fallback) const;  ///< `fallback` if it is missing
   std::int64_t integer(const char* name) const;
   std::int32_t integer32(const char* name) const;
   std::vector<std::int64_t> integers(const char* name) const;

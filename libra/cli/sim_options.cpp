@@ -1,0 +1,232 @@
+#include "libra/cli/sim_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "libra/base/error.h"
+#include "libra/base/units.h"
+#include "libra/base/version.h"
+#include "libra/cli/option_parsing.h"
+#include "libra/cli/text_table.h"
+#include "libra/plan/rules.h"
+
+namespace libra::cli {
+namespace {
+
+constexpr std::int32_t kDefaultPool = 8;
+constexpr std::int32_t kDefaultEp = 8;
+
+void add_optional_count(CLI::App& app, const std::string& name, std::optional<std::int32_t>& target,
+                        const std::string& help, const char* group) {
+  add_parsed(
+      app, name, [&target](const std::string& text) { target = parse_count(text); }, help)
+      ->type_name("N")
+      ->group(group);
+}
+
+void add_training_options(CLI::App& app, SimOptions& options) {
+  const char* const group = "Training";
+  app.add_option("--cluster", options.cluster,
+                 "A preset or a JSON file (docs/cluster_format.md): hgx-h200 | hgx-h100 | "
+                 "nvl72-gb200 | supernode-64")
+      ->type_name("NAME|FILE")
+      ->capture_default_str()
+      ->group(group);
+  add_count(app, "--gpus", options.gpus, "GPUs of the job: DP x PP x CP")->required()->group(group);
+  add_count(app, "--cp", options.cp, "Workers that share a sequence, TP ranks among them")
+      ->required()
+      ->group(group);
+  add_count(app, "--tp", options.tp, "Of these, workers that share a token run")->group(group);
+  add_count(app, "--pp", options.pp, "Pipeline stages")->group(group);
+  add_optional_count(app, "--ep", options.ep,
+                     "Workers that share the experts (default: up to 8 if the model has experts)",
+                     group);
+  add_count(app, "--gbs", options.gbs, "Packed sequences of an optimizer step (a window)")
+      ->required()
+      ->group(group);
+  add_optional_count(app, "--layers", options.layers, "Layers, in place of the model's", group);
+  app.add_flag("!--no-recompute", options.recompute,
+               "Keep activations instead of running each layer's forward pass again")
+      ->group(group);
+}
+
+}  // namespace
+
+void add_sim_options(CLI::App& app, SimOptions& options) {
+  app.add_option("--corpus", options.corpus.corpus,
+                 "A .npy, .idx, .jsonl or text file of sample lengths, or synthetic:NAME")
+      ->type_name("PATH")
+      ->required()
+      ->group("Corpus");
+  add_packing_options(app, options.corpus)->required();
+  add_order_option(app, options.corpus);
+  add_reading_options(app, options.corpus);
+  add_model_options(app, options.model);
+  add_training_options(app, options);
+  add_count(app, "--steps", options.steps, "Windows to simulate");
+  add_count(app, "--threads", options.threads, "Threads (default: one per core)");
+  add_json_option(app, options.json);
+}
+
+void add_sim_pool_options(CLI::App& app, SimOptions& options) {
+  const char* const group = "Pools";
+  add_optional_count(app, "--pool", options.pool,
+                     "P, replicas of a pool (default: 8, or the largest divisor of DP below)",
+                     group);
+  add_size(app, "--block", options.block, "B, most tokens of a tile")->group(group);
+  add_count(app, "--head-shards", options.head_shards, "H, head shards of a sequence")
+      ->group(group);
+  add_count(app, "--chunks", options.chunks, "M, head chunks of the pipeline")->group(group);
+  add_parsed(
+      app, "--tau",
+      [&](const std::string& text) {
+        options.tau_ppm = static_cast<std::int32_t>(std::lround(parse_decimal(text, 100) * 1e6));
+      },
+      "Wanted excess of a worker's load over the mean")
+      ->type_name("X")
+      ->default_str("0.03")
+      ->group(group);
+  add_parsed(
+      app, "--placer", [&](const std::string& text) { options.placer = parse_placer(text); },
+      "Of method libra: reserve | paper")
+      ->type_name("NAME")
+      ->default_str("reserve")
+      ->group(group);
+  add_parsed(
+      app, "--home", [&](const std::string& text) { options.home = parse_home(text); },
+      "Home layout: contiguous | zigzag-row | zigzag-document")
+      ->type_name("NAME")
+      ->default_str("contiguous")
+      ->group(group);
+}
+
+namespace {
+
+std::int32_t default_ep(const Scenario& scenario) {
+  if (!scenario.linear.moe()) return 1;
+  std::int32_t ep = std::min(kDefaultEp, scenario.stage_gpus());
+  while (scenario.stage_gpus() % ep != 0 || scenario.linear.experts % ep != 0) --ep;
+  return ep;
+}
+
+PlanOptions pool_plan_options(const SimOptions& options, const ModelShape& model) {
+  PlanOptions plan;
+  plan.shape = model.attention;
+  plan.cp = options.cp;
+  plan.tp = options.tp;
+  plan.home = options.home;
+  plan.block_tokens = options.block;
+  plan.head_shards = options.head_shards;
+  plan.chunks = options.chunks;
+  plan.tau_ppm = options.tau_ppm;
+  plan.placer = options.placer;
+  plan.fetch = default_fetch(options.placer);
+  return plan;
+}
+
+void check_counts(const SimOptions& options) {
+  require_positive("--gpus", options.gpus);
+  require_positive("--cp", options.cp);
+  require_positive("--pp", options.pp);
+  require_positive("--gbs", options.gbs);
+  require_positive("--steps", options.steps);
+  const std::int64_t replica = std::int64_t{options.cp} * options.pp;
+  require_divides("CP x PP", replica, "the number of GPUs", options.gpus);
+  if (options.layers) require_positive("--layers", *options.layers);
+  if (options.placer != PlacerKind::kReserve && options.placer != PlacerKind::kPaper) {
+    throw ConfigError("--placer: method libra places with reserve or paper");
+  }
+  if (options.home == HomeKind::kExplicit) {
+    throw ConfigError(
+        "--home: explicit runs cannot be given here: use contiguous, zigzag-row or "
+        "zigzag-document");
+  }
+}
+
+}  // namespace
+
+Scenario make_scenario(const SimOptions& options) {
+  check_counts(options);
+  Scenario scenario;
+  scenario.model = resolve(options.model);
+  scenario.model.layers = options.layers.value_or(scenario.model.layers);
+  scenario.linear = find_linear_shape(options.model.model);
+  scenario.cluster = load_cluster(options.cluster);
+  scenario.seq_tokens = options.corpus.packing.tokens;
+  scenario.gbs = options.gbs;
+  scenario.pp = options.pp;
+  scenario.dp = options.gpus / options.pp / options.cp;
+  scenario.recompute = options.recompute;
+  scenario.plan = pool_plan_options(options, scenario.model);
+  scenario.pool = options.pool.value_or(largest_pool(scenario.dp, kDefaultPool));
+  scenario.ep = options.ep.value_or(default_ep(scenario));
+  scenario.seed = options.corpus.seed;
+  check_scenario(scenario);
+  return scenario;
+}
+
+SimWindows make_windows(const Corpus& corpus, const SimOptions& options) {
+  WindowOptions window_options;
+  window_options.sequences = options.gbs;
+  window_options.packing = options.corpus.packing;
+  window_options.order = options.corpus.order;
+  window_options.seed = options.corpus.seed;
+  WindowStream stream(corpus, window_options);
+  SimWindows windows;
+  for (std::int32_t step = 0; step < options.steps; ++step) {
+    Window window = stream.next();
+    windows.epochs = std::max(windows.epochs, window.epoch + 1);
+    auto& sequences = windows.windows.emplace_back();
+    sequences.reserve(window.sequences.size());
+    for (Packed& packed : window.sequences) sequences.push_back(std::move(packed.sequence));
+  }
+  windows.packing = stream.report();
+  return windows;
+}
+
+Json scenario_json(const Scenario& scenario, const SimOptions& options, const Corpus& corpus,
+                   const SimWindows& windows) {
+  Json json;
+  json["version"] = kVersion;
+  json["corpus"] = {{"name", corpus.name}, {"documents", corpus.lengths.size()}};
+  json["seed"] = options.corpus.seed;
+  json["seq_len"] = scenario.seq_tokens;
+  json["packing"] = packing_name(options.corpus.packing.packing);
+  json["oversize"] = oversize_name(options.corpus.packing.oversize);
+  json["order"] = order_name(options.corpus.order);
+  json["packing_report"] = to_json(windows.packing);
+  json["model"] = to_json(scenario.model);
+  json["cluster"] = scenario.cluster.name;
+  json["gpus"] = scenario.gpus();
+  json["dp"] = scenario.dp;
+  json["pp"] = scenario.pp;
+  json["cp"] = scenario.plan.cp;
+  json["tp"] = scenario.plan.tp;
+  json["ep"] = scenario.ep;
+  json["gbs"] = scenario.gbs;
+  json["ga_indices"] = scenario.ga();
+  json["recompute"] = scenario.recompute;
+  json["steps"] = windows.windows.size();
+  json["epochs"] = windows.epochs;
+  return json;
+}
+
+std::string describe(const Scenario& scenario, const SimOptions& options, const Corpus& corpus,
+                     const SimWindows& windows) {
+  return fmt::format(
+      "corpus   {}, {} documents; {}\n"
+      "model    {}, {} layers{}\n"
+      "cluster  {}: {} GPUs = DP {} x PP {} x CP {}{}\n"
+      "step     {} sequences, {} GA indices; {} steps\n",
+      corpus.name, with_commas(static_cast<long long>(corpus.lengths.size())),
+      describe(windows.packing, options.corpus.packing), describe(scenario.model),
+      scenario.model.layers, scenario.recompute ? ", recompute" : "", scenario.cluster.name,
+      scenario.gpus(), scenario.dp, scenario.pp, scenario.plan.cp,
+      scenario.ep > 1 ? fmt::format(", EP {}", scenario.ep) : "", scenario.gbs, scenario.ga(),
+      windows.windows.size());
+}
+
+}  // namespace libra::cli

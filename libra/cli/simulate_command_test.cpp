@@ -1,0 +1,105 @@
+// libra simulate, tune and paper, as a user runs them.
+#include <gmock/gmock.h>
+
+#include <string>
+
+#include "libra/cli/test_program.h"
+#include "libra/sim/methods.h"
+
+namespace libra::cli {
+namespace {
+
+using ::testing::HasSubstr;
+
+// DP 4 on 8 GPUs: two GA indices of four sequences.
+std::string job() {
+  return "--corpus " + mix() +
+         " --seq-len 64K --oversize split --gpus 8 --cp 2 --gbs 8 --steps 2 --layers 4";
+}
+
+TEST(SimulateCommand, NamesEveryMethodAskedForWithItsFigures) {
+  const nlohmann::json json = json_of("simulate --methods ulysses,libra,libra-paper " + job());
+  ASSERT_EQ(json["methods"].size(), 3u);
+  for (const char* const field :
+       {"straggler_mean_ms", "straggler_max_ms", "speedup_mean_vs_ulysses",
+        "speedup_max_vs_ulysses", "tokens_per_gpu_s", "exposed_comm_ms", "bytes_total"}) {
+    EXPECT_TRUE(json["methods"]["libra"][field].is_number()) << field;
+  }
+  EXPECT_EQ(json["methods"]["ulysses"]["speedup_mean_vs_ulysses"], 1.0);
+  EXPECT_EQ(json["dp"], 4);
+  EXPECT_EQ(json["pool"], 4);  // min(8, DP)
+}
+
+TEST(SimulateCommand, RunsAllMethodsUnlessSomeAreNamed) {
+  EXPECT_EQ(json_of("simulate " + job())["methods"].size(), known_methods().size());
+}
+
+TEST(SimulateCommand, MarksWhatChangesTheSamplesOfAStep) {
+  const Result result = libra("simulate --methods wlb,wlb-repack " + job());
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("wlb * "));
+  EXPECT_THAT(result.out, HasSubstr("* trains an optimizer step on other samples"));
+  EXPECT_EQ(result.out.find("wlb-repack *"), std::string::npos);
+}
+
+TEST(SimulateCommand, LeavesOutWhatTheHeadsDoNotAllow) {
+  const Result result = libra(
+      "simulate --methods ulysses,none --q-heads 6 --kv-heads 2 --cp 4 "
+      "--head-shards 1 --chunks 1 --gpus 8 --gbs 8 --seq-len 64K --oversize "
+      "split --corpus " +
+      mix());
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("ulysses is left out: "));
+}
+
+TEST(SimulateCommand, RefusesWhatBreaksARule) {
+  const std::string rest = " --corpus " + mix() + " --seq-len 64K --oversize split --gbs 8 --cp 2";
+  expect_refused(libra("simulate --gpus 7" + rest), "CP x PP");
+  expect_refused(libra("simulate --gpus 8 --methods zeppelin" + rest),
+                 "--methods: 'zeppelin' is not a method");
+  expect_refused(libra("simulate --gpus 8 --methods libra,libra" + rest), "is there twice");
+  expect_refused(libra("simulate --gpus 8 --pool 3" + rest), "P");
+  expect_refused(libra("simulate --gpus 8 --cluster nowhere" + rest), "no such cluster");
+  expect_refused(libra("simulate --gpus 8 --placer none" + rest), "--placer: method libra");
+  expect_refused(libra("simulate --gpus 8 --ep 2" + rest), "has no experts");
+}
+
+TEST(TuneCommand, GivesOptionsThatSimulateTakes) {
+  const nlohmann::json tuned = json_of("tune " + job());
+  const std::string options = tuned["best"]["options"];
+  const nlohmann::json again = json_of("simulate --methods libra " + job() + " " + options);
+  EXPECT_DOUBLE_EQ(again["methods"]["libra"]["step_s"], tuned["best"]["step_s"]);
+  EXPECT_GT(tuned["runners_up"].size(), 0u);
+  EXPECT_TRUE(tuned["doing_nothing"]["ulysses"]["tokens_per_gpu_s"].is_number());
+}
+
+TEST(TuneCommand, SaysWhatToPasteAndHowSureItIs) {
+  const Result result = libra("tune " + job());
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("Paste\n  --pool "));
+  EXPECT_THAT(result.out, HasSubstr("The best differs from the next by"));
+  EXPECT_THAT(result.out, HasSubstr("Doing nothing\n  ulysses: "));
+  EXPECT_THAT(result.out, HasSubstr("R - 1 <= 0.01 needs "));
+}
+
+TEST(TuneCommand, RefusesACapThatNothingKeeps) {
+  expect_refused(libra("tune --memory-cap 1M " + job()), "nothing fits into 1.05 MB a GPU");
+}
+
+TEST(PaperCommand, PutsThePaperBesideOurs) {
+  const nlohmann::json json = json_of("paper --figures 4,8 --steps 2");
+  ASSERT_EQ(json["figures"].size(), 2u);
+  EXPECT_EQ(json["figures"]["4"]["rows"][3]["what"], "256K, P 8");
+  EXPECT_EQ(json["figures"]["4"]["rows"][3]["paper"], 1.08);
+  EXPECT_NEAR(json["figures"]["4"]["rows"][3]["faithful"], 1.08, 0.5);
+  const Result text = libra("paper --figures 2 --steps 1");
+  EXPECT_THAT(text.out, HasSubstr("256K, median"));
+  EXPECT_THAT(text.out, HasSubstr("ratio"));
+}
+
+TEST(PaperCommand, ListsTheFiguresWhenAskedForAnother) {
+  expect_refused(libra("paper --figures 7"), "'7' is not a figure or section: use one of 2, 4, 8");
+}
+
+}  // namespace
+}  // namespace libra::cli

@@ -1,0 +1,34 @@
+// How long core attention of one layer takes on every worker that computes it together: what every
+// method gives, whatever it does inside.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "libra/sim/links.h"
+
+namespace libra {
+
+/// Of one worker, in seconds. A pass is computation and what of communication is not under it.
+struct WorkerTimes {
+  double forward_compute = 0;
+  double forward = 0;
+  double backward_compute = 0;
+  double backward = 0;
+
+  double compute() const { return forward_compute + backward_compute; }
+  double total() const { return forward + backward; }
+};
+
+/// Of the workers of one pool (or of one sequence) at one GA index.
+struct PoolTimes {
+  std::vector<WorkerTimes> workers;
+  LinkBytes forward_bytes;
+  LinkBytes backward_bytes;
+  /// Query-key pairs times heads that are computed: equal for all ways to do the same step.
+  std::int64_t work = 0;
+  /// Most that a worker needs besides its own tensors, in bytes; 0 where it is not modelled.
+  std::int64_t extra_memory_bytes = 0;
+};
+
+}  // namespace libra

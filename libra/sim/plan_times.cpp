@@ -1,0 +1,237 @@
+#include "libra/sim/plan_times.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "libra/base/check.h"
+#include "libra/base/index.h"
+#include "libra/cost/bytes.h"
+#include "libra/plan/kv_groups.h"
+#include "libra/plan/memory_plan.h"
+#include "libra/sim/call_time.h"
+#include "libra/sim/overlap.h"
+
+namespace libra {
+namespace {
+
+/// What a worker computes: once, and once per chunk.
+struct WorkerCalls {
+  CallPair local;
+  CallPair chunk;
+};
+
+// A block's entries for one head shard; all shards of a block are alike. Made when first asked for,
+// as most blocks stay at home.
+struct BlockCalls {
+  bool known_at_home = false;
+  bool known_away = false;
+  CallPair local;  // at home: whole shards
+  CallPair rest;   // at home: chunks
+  CallPair away;   // elsewhere: chunks
+};
+
+class CallCounter {
+ public:
+  CallCounter(const Environment& environment, const PoolPlan& plan)
+      : device_(environment.device()),
+        plan_(plan),
+        heads_(plan.heads()),
+        groups_(plan.options, plan.layout),
+        blocks_(plan.tiling.blocks.size()) {}
+
+  std::vector<WorkerCalls> by_worker() {
+    std::vector<WorkerCalls> calls(at(plan_.workers()));
+    for (std::int32_t tile = 0; tile < plan_.tiling.tiles(); ++tile) {
+      const std::int32_t to = plan_.placement.destination[at(tile)];
+      WorkerCalls& worker = calls[at(to)];
+      if (plan_.options.local_first && to == plan_.tiling.home_of(tile)) {
+        const BlockCalls& block = at_home(tile);
+        worker.local.add(block.local);
+        worker.chunk.add(block.rest);
+      } else {
+        worker.chunk.add(away(tile));
+      }
+    }
+    return calls;
+  }
+
+ private:
+  const BlockCalls& at_home(std::int32_t tile) {
+    BlockCalls& calls = blocks_[at(tile / heads_of_tiling())];
+    if (calls.known_at_home) return calls;
+    calls.known_at_home = true;
+    const Block& block = plan_.tiling.block_of(tile);
+    const std::int32_t home = plan_.tiling.home_of(tile);
+    const std::int32_t shard = plan_.tiling.shard_of(tile);
+    for (const Piece& piece : plan_.tiling.pieces_of(block)) {
+      if (groups_.local(piece.sample, groups_.needed(piece), shard, home)) {
+        calls.local.add(device_, piece.queries, heads_.shard_heads);
+      } else {
+        calls.rest.add(device_, piece.queries, heads_.chunk_heads);
+      }
+    }
+    return calls;
+  }
+
+  const CallPair& away(std::int32_t tile) {
+    BlockCalls& calls = blocks_[at(tile / heads_of_tiling())];
+    if (calls.known_away) return calls.away;
+    calls.known_away = true;
+    for (const Piece& piece : plan_.tiling.pieces_of(plan_.tiling.block_of(tile))) {
+      calls.away.add(device_, piece.queries, heads_.chunk_heads);
+    }
+    return calls.away;
+  }
+
+  std::int32_t heads_of_tiling() const { return plan_.tiling.head_shards; }
+
+  const DeviceProfile& device_;
+  const PoolPlan& plan_;
+  HeadSplit heads_;
+  KvGroups groups_;
+  std::vector<BlockCalls> blocks_;
+};
+
+FlowTable flow_table(const Environment& environment, const PoolPlan& plan, std::int64_t first_gpu) {
+  FlowTable flows(plan.workers(), environment.scenario().cluster, first_gpu);
+  for (const RowMove& move : plan.exchange.q_moves) flows.add(move.from, move.to, move.rows, 0);
+  for (const RowMove& move : plan.exchange.kv_moves) flows.add(move.from, move.to, 0, move.rows);
+  flows.finish();
+  return flows;
+}
+
+// What a pass sends per chunk: along the moves before it is computed, against them after.
+class ChunkBytes {
+ public:
+  ChunkBytes(const PoolPlan& plan, bool backward)
+      : heads_(plan.heads()), chunks_(plan.options.chunks) {
+    const AttentionShape& shape = plan.options.shape;
+    const DType storage = plan.options.storage;
+    const auto q = static_cast<double>(q_token_bytes(shape, heads_.shard_heads, storage));
+    const auto o = static_cast<double>(o_token_bytes(shape, heads_.shard_heads, storage));
+    const auto lse = static_cast<double>(lse_token_bytes(heads_.shard_heads, storage));
+    const auto kv = static_cast<double>(kv_token_bytes(shape, heads_.kv_shard_heads, storage));
+    const auto dkv = static_cast<double>(dkv_token_bytes(shape, heads_.kv_shard_heads, storage));
+    const bool refetch = plan.options.backward == BackwardMode::kRefetch;
+    if (backward) {
+      row_ = {o + (refetch ? q + o + lse : 0), refetch ? kv : 0, q, dkv};
+    } else {
+      row_ = {q, kv, o + (plan.options.lse_goes_home() ? lse : 0), 0};
+    }
+  }
+
+  RowBytes whole() const { return row_; }
+
+  /// What is under way in each phase of overlap.h.
+  std::vector<RowBytes> phases() const {
+    std::vector<RowBytes> phases(at(chunks_) + 2);
+    for (std::int32_t chunk = 0; chunk < chunks_; ++chunk) {
+      phases[at(chunk)] += dispatch(chunk);
+      phases[at(chunk) + 2] += back(chunk);
+    }
+    return phases;
+  }
+
+ private:
+  RowBytes dispatch(std::int32_t chunk) const {
+    RowBytes bytes{row_.q_out / chunks_, 0, 0, 0};
+    if (heads_.first_of_kv_chunk(chunk)) bytes.kv_out = row_.kv_out / heads_.kv_chunks;
+    return bytes;
+  }
+
+  RowBytes back(std::int32_t chunk) const {
+    RowBytes bytes{0, 0, row_.q_back / chunks_, 0};
+    if (heads_.last_of_kv_chunk(chunk)) bytes.kv_back = row_.kv_back / heads_.kv_chunks;
+    return bytes;
+  }
+
+  HeadSplit heads_;
+  std::int32_t chunks_;
+  RowBytes row_;
+};
+
+// [phase][worker]
+std::vector<std::vector<double>> exchange_seconds(const FlowTable& flows, const ChunkBytes& bytes) {
+  std::vector<std::vector<double>> seconds;
+  const std::vector<RowBytes> phases = bytes.phases();
+  seconds.reserve(phases.size());
+  for (const RowBytes& phase : phases) seconds.push_back(flows.seconds(phase));
+  return seconds;
+}
+
+struct PassTimes {
+  double compute = 0;
+  double total = 0;
+};
+
+class PassTimer {
+ public:
+  PassTimer(const Environment& environment, const FlowTable& flows, const ChunkBytes& bytes,
+            bool overlapped)
+      : environment_(environment),
+        exchange_(exchange_seconds(flows, bytes)),
+        overlapped_(overlapped) {}
+
+  PassTimes of(std::size_t worker, const CallTime& local, const CallTime& chunk,
+               double slowness) const {
+    const std::int64_t launch = environment_.device().data().launch_ps;
+    ChunkedPassTimes pass;
+    pass.local_s = environment_.seconds(local.total_ps(launch)) * slowness;
+    pass.chunk_compute_s = environment_.seconds(chunk.total_ps(launch)) * slowness;
+    pass.exchange_s.reserve(exchange_.size());
+    for (const std::vector<double>& phase : exchange_) pass.exchange_s.push_back(phase[worker]);
+    const double loss = environment_.scenario().cluster.overlap_loss;
+    return {pass.compute_s(),
+            overlapped_ ? overlapped_seconds(pass, loss) : sequential_seconds(pass)};
+  }
+
+ private:
+  const Environment& environment_;
+  std::vector<std::vector<double>> exchange_;
+  bool overlapped_;
+};
+
+// No link may carry more than its rate in the time that the pass takes.
+void check_rates(const PoolTimes& times, double forward_port_s, double backward_port_s) {
+  constexpr double kRounding = 1e-9;
+  double forward = 0;
+  double backward = 0;
+  for (const WorkerTimes& worker : times.workers) {
+    forward = std::max(forward, worker.forward);
+    backward = std::max(backward, worker.backward);
+  }
+  LIBRA_CHECK(forward_port_s <= forward * (1 + kRounding), "forward: {} s of traffic in {} s",
+              forward_port_s, forward);
+  LIBRA_CHECK(backward_port_s <= backward * (1 + kRounding), "backward: {} s of traffic in {} s",
+              backward_port_s, backward);
+}
+
+}  // namespace
+
+PoolTimes plan_times(const Environment& environment, const PoolPlan& plan, const PoolTurn& turn) {
+  const std::vector<WorkerCalls> calls = CallCounter(environment, plan).by_worker();
+  const FlowTable flows = flow_table(environment, plan, turn.first_gpu);
+  const ChunkBytes forward_bytes(plan, false);
+  const ChunkBytes backward_bytes(plan, true);
+  const PassTimer forward(environment, flows, forward_bytes, turn.overlapped);
+  const PassTimer backward(environment, flows, backward_bytes, turn.overlapped);
+  PoolTimes times;
+  times.workers.reserve(calls.size());
+  for (std::size_t worker = 0; worker < calls.size(); ++worker) {
+    const double slowness =
+        environment.slowness(turn.first_gpu + static_cast<std::int64_t>(worker), turn.step);
+    const WorkerCalls& call = calls[worker];
+    const PassTimes f = forward.of(worker, call.local.forward, call.chunk.forward, slowness);
+    const PassTimes b = backward.of(worker, call.local.backward, call.chunk.backward, slowness);
+    times.workers.push_back({f.compute, f.total, b.compute, b.total});
+    times.work += call.local.work + call.chunk.work * plan.options.chunks;
+  }
+  check_rates(times, flows.busiest_port_seconds(forward_bytes.whole()),
+              flows.busiest_port_seconds(backward_bytes.whole()));
+  times.forward_bytes = flows.bytes(forward_bytes.whole());
+  times.backward_bytes = flows.bytes(backward_bytes.whole());
+  times.extra_memory_bytes = max_memory_bytes(plan);
+  return times;
+}
+
+}  // namespace libra

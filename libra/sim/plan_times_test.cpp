@@ -1,0 +1,104 @@
+#include "libra/sim/plan_times.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "libra/base/index.h"
+#include "libra/plan/pool_assignment.h"
+#include "libra/plan/random_plans.h"
+#include "libra/plan/traffic.h"
+#include "libra/sim/tiny_scenario.h"
+
+namespace libra {
+namespace {
+
+using testing::flat_device;
+using testing::kMicrosecond;
+using testing::kNanosecond;
+using testing::sequence;
+using testing::tiny_scenario;
+
+// Sequence {8} on two ranks with one head shard; rank 1's second block (rows 6 and 7, 15 pairs) goes
+// to worker 2, of a replica without samples.
+PoolPlan one_moved_tile(std::int32_t chunks, bool local_first) {
+  PlanOptions options = tiny_scenario().plan;
+  options.chunks = chunks;
+  options.local_first = local_first;
+  return rebuild_plan(options, {sequence({8}), sequence({})}, {6, 14, 22, 30}, {0, 0, 1, 2});
+}
+
+// Worker 1 computes 11 pairs x 2 heads and fetches rows 0 to 3 of K and V; worker 2 computes 15 x 2,
+// with two rows of Q and all eight of K and V (16 bytes each; Q and O 8 bytes).
+TEST(PlanTimes, AreDispatchComputationAndReturnInTurn) {
+  const Environment environment(tiny_scenario(), flat_device());
+  const PoolTimes times = plan_times(environment, one_moved_tile(1, true), {0, 0, false});
+  EXPECT_DOUBLE_EQ(times.workers[0].forward_compute, 20 * kMicrosecond);
+  EXPECT_DOUBLE_EQ(times.workers[1].forward_compute, 22 * kMicrosecond);
+  EXPECT_DOUBLE_EQ(times.workers[2].forward_compute, 30 * kMicrosecond);
+  EXPECT_DOUBLE_EQ(times.workers[3].forward, 0);
+  // Into worker 2: 16 bytes of Q, 128 of K and V; out again: 16 bytes of O.
+  EXPECT_DOUBLE_EQ(times.workers[2].forward, 30 * kMicrosecond + (144 + 16) * kNanosecond);
+  // Backward: dO in; dQ and fp32 dK, dV (32 bytes a row) out.
+  EXPECT_DOUBLE_EQ(times.workers[2].backward_compute, 75 * kMicrosecond);
+  EXPECT_DOUBLE_EQ(times.workers[2].backward, 75 * kMicrosecond + (16 + 16 + 256) * kNanosecond);
+  EXPECT_EQ(times.work, 72);
+}
+
+// Two chunks: half of the dispatch and half of the return are exposed, nothing else.
+TEST(PlanTimes, OverlapExposesFirstDispatchAndLastReturn) {
+  const Environment environment(tiny_scenario(), flat_device());
+  const PoolTimes times = plan_times(environment, one_moved_tile(2, true), {0, 0, true});
+  EXPECT_DOUBLE_EQ(times.workers[2].forward, 30 * kMicrosecond + (72 + 8) * kNanosecond);
+  // Worker 0 has only local work, which hides its first dispatch; the second follows it.
+  EXPECT_DOUBLE_EQ(times.workers[0].forward, 20 * kMicrosecond + 72 * kNanosecond);
+}
+
+// Then the first dispatch is exposed and the second hidden: the same sum.
+TEST(PlanTimes, LocalWorkIsInEveryChunkInFaithfulMode) {
+  const Environment environment(tiny_scenario(), flat_device());
+  const PoolTimes first = plan_times(environment, one_moved_tile(2, true), {0, 0, true});
+  const PoolTimes chunked = plan_times(environment, one_moved_tile(2, false), {0, 0, true});
+  // On this device calls of fewer heads are as fast.
+  EXPECT_DOUBLE_EQ(first.workers[0].forward_compute, chunked.workers[0].forward_compute);
+  EXPECT_DOUBLE_EQ(chunked.workers[0].forward, 20 * kMicrosecond + 72 * kNanosecond);
+}
+
+TEST(PlanTimes, SlowGpusTakeLonger) {
+  Scenario scenario = tiny_scenario();
+  scenario.cluster.gpu_variation = 0.1;
+  const Environment environment(scenario, flat_device());
+  const PoolTimes times = plan_times(environment, one_moved_tile(1, true), {4, 7, false});
+  EXPECT_DOUBLE_EQ(times.workers[2].forward_compute,
+                   30 * kMicrosecond * environment.slowness(6, 7));
+}
+
+TEST(PlanTimes, MatchThePlansOwnLoadsWorkAndBytes) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
+    const testing::PoolProblem problem = testing::random_problem(seed);
+    Scenario scenario = tiny_scenario();
+    scenario.model.attention = problem.options.shape;
+    scenario.plan.shape = problem.options.shape;
+    scenario.plan.head_shards = 1;
+    scenario.plan.chunks = 1;
+    const Environment environment(scenario, flat_device());
+    const PoolPlan plan = make_plan(problem.options, problem.sequences);
+    const PoolTimes times = plan_times(environment, plan, {0, 0, true});
+    const PoolTimes in_turn = plan_times(environment, plan, {0, 0, false});
+    std::int64_t work = 0;
+    for (const std::int64_t load : plan.placement.load) work += load;
+    EXPECT_EQ(times.work, work);
+    EXPECT_DOUBLE_EQ(times.forward_bytes.total(),
+                     static_cast<double>(forward_traffic(plan).total()));
+    EXPECT_DOUBLE_EQ(times.backward_bytes.total(),
+                     static_cast<double>(backward_traffic(plan).total()));
+    for (std::size_t worker = 0; worker < times.workers.size(); ++worker) {
+      EXPECT_LE(times.workers[worker].forward, in_turn.workers[worker].forward * (1 + 1e-12));
+      EXPECT_GE(times.workers[worker].forward, times.workers[worker].forward_compute * (1 - 1e-12));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace libra

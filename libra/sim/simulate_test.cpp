@@ -1,0 +1,110 @@
+#include "libra/sim/simulate.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "libra/plan/random_plans.h"
+#include "libra/sim/tiny_scenario.h"
+
+namespace libra {
+namespace {
+
+using testing::flat_device;
+using testing::sequence;
+using testing::tiny_scenario;
+
+std::vector<const Method*> methods_named(const std::vector<const char*>& names) {
+  std::vector<const Method*> methods;
+  methods.reserve(names.size());
+  for (const char* const name : names) methods.push_back(&find_method(name));
+  return methods;
+}
+
+std::vector<std::vector<PackedSequence>> windows() {
+  const std::vector<PackedSequence> window = {sequence({8}), sequence({1, 1, 1, 1, 1, 1, 1, 1}),
+                                              sequence({4, 4}), sequence({2, 2, 2, 2})};
+  return {window, {window[2], window[2], window[2], window[2]}};
+}
+
+// Ulysses: 126.16 and 70.16 us at the GA indices of the first window, twice 70.16 in the second.
+TEST(Simulate, StragglersAreOverTheStepsOfAWindowThenOverWindows) {
+  const Environment environment(tiny_scenario(), flat_device());
+  const Simulation simulation =
+      simulate(environment, windows(), methods_named({"ulysses", "none"}), {});
+  ASSERT_EQ(simulation.methods.size(), 2u);
+  const MethodFigures& ulysses = simulation.methods[0];
+  EXPECT_NEAR(ulysses.straggler.mean_ms, (126.16 + 70.16 + 2 * 70.16) / 4 * 1e-3, 1e-12);
+  EXPECT_NEAR(ulysses.straggler.max_ms, (126.16 + 70.16) / 2 * 1e-3, 1e-12);
+  EXPECT_DOUBLE_EQ(ulysses.speedup_mean, 1);
+  EXPECT_NEAR(ulysses.exposed_comm_ms, 0.16e-3, 1e-12);
+  EXPECT_NEAR(simulation.methods[1].speedup_max,
+              ulysses.straggler.max_ms / simulation.methods[1].straggler.max_ms, 1e-12);
+}
+
+TEST(Simulate, GivesEqualFiguresOnAnyNumberOfThreads) {
+  const Environment environment(tiny_scenario(), flat_device());
+  std::vector<double> seconds;
+  for (const int threads : {1, 3}) {
+    const Simulation simulation =
+        simulate(environment, windows(), methods_named({"libra", "wlb"}), {threads, {}});
+    for (const MethodFigures& figures : simulation.methods) {
+      seconds.insert(seconds.end(), figures.step_seconds.begin(), figures.step_seconds.end());
+    }
+  }
+  ASSERT_EQ(seconds.size(), 8u);
+  EXPECT_TRUE(std::equal(seconds.begin(), seconds.begin() + 4, seconds.begin() + 4));
+}
+
+// simulate() itself throws if work differs, a method beats the bound or a link is over its rate.
+TEST(Simulate, HoldsItsOwnChecksOnRandomWindows) {
+  std::vector<const Method*> all;
+  all.reserve(known_methods().size());
+  for (const Method& method : known_methods()) all.push_back(&method);
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
+    Rng rng(seed);
+    std::vector<PackedSequence> window;
+    window.reserve(8);
+    for (int i = 0; i < 8; ++i) window.push_back(testing::random_sequence(rng, 100));
+    for (PackedSequence& s : window) s.tokens = 150;
+    Scenario scenario = tiny_scenario();
+    scenario.seq_tokens = 150;
+    scenario.gbs = 8;
+    scenario.dp = seed % 2 == 0 ? 4 : 2;
+    scenario.pp = 2;
+    scenario.cluster.gpus_per_node = 2;
+    const Environment environment(scenario, flat_device());
+    const Simulation simulation = simulate(environment, {window, window}, all, {});
+    const double bound = simulation.methods.back().straggler.mean_ms;
+    for (const MethodFigures& figures : simulation.methods) {
+      if (figures.method->step_equivalent) {
+        EXPECT_LE(figures.efficiency, 1 + 1e-9);
+      }
+      EXPECT_GE(figures.straggler.max_ms, figures.straggler.mean_ms);
+      EXPECT_GT(bound, 0);
+    }
+  }
+}
+
+TEST(Simulate, SkipsAMethodThatTheHeadsDoNotAllow) {
+  Scenario scenario = tiny_scenario();
+  scenario.plan.cp = 4;
+  const Environment environment(scenario, flat_device());
+  const Simulation simulation =
+      simulate(environment, windows(), methods_named({"ulysses", "none"}), {});
+  EXPECT_NE(simulation.methods[0].skipped, "");
+  EXPECT_EQ(simulation.methods[1].speedup_mean, 0);  // nothing to compare with
+  EXPECT_GT(simulation.methods[1].straggler.mean_ms, 0);
+}
+
+TEST(Simulate, SaysHowFarItIs) {
+  const Environment environment(tiny_scenario(), flat_device());
+  std::atomic<int> calls = 0;
+  const auto methods = methods_named({"libra"});
+  simulate(environment, windows(), methods, {2, [&calls] { ++calls; }});
+  EXPECT_EQ(calls, simulation_tasks(2, methods));
+}
+
+}  // namespace
+}  // namespace libra

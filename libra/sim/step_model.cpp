@@ -1,0 +1,220 @@
+#include "libra/sim/step_model.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "libra/base/index.h"
+
+namespace libra {
+namespace {
+
+constexpr double kGiga = 1e9;
+constexpr double kTera = 1e12;
+constexpr double kMicro = 1e-6;
+constexpr double kBf16Bytes = 2;
+
+double tokens_of(const PackedSequence& sequence) {
+  return static_cast<double>(std::accumulate(sequence.sample_tokens.begin(),
+                                             sequence.sample_tokens.end(), std::int64_t{0}));
+}
+
+// Replicas that wait for each other in every layer.
+std::int32_t group_replicas(const Scenario& scenario, std::int32_t pool_replicas) {
+  const std::int32_t of_experts =
+      std::max(1, (scenario.ep + scenario.plan.cp - 1) / scenario.plan.cp);
+  const std::int32_t group = std::lcm(pool_replicas, of_experts);
+  return scenario.dp % group == 0 ? group : scenario.dp;
+}
+
+/// The longest of a group at one GA index.
+struct GroupTimes {
+  double attention_forward = 0;
+  double attention_backward = 0;
+  double tokens = 0;
+};
+
+class Step {
+ public:
+  Step(const Environment& environment, const std::vector<std::vector<PoolTimes>>& attention,
+       std::span<const PackedSequence> slots)
+      : scenario_(environment.scenario()), attention_(attention), slots_(slots) {
+    pool_ = scenario_.dp / static_cast<std::int32_t>(attention.front().size());
+    group_ = group_replicas(scenario_, pool_);
+  }
+
+  StepTimes run() {
+    StepTimes step;
+    double slowest = -1;
+    std::vector<std::vector<double>> forward(at(scenario_.ga()));
+    for (std::int32_t group = 0; group < scenario_.dp / group_; ++group) {
+      const std::vector<GroupTimes> times = times_of(group);
+      auto schedule = schedule_1f1b(stage_times(times), transfer_seconds());
+      for (const PipelineOperation& operation : schedule.front()) {
+        if (operation.backward) continue;
+        forward[at(operation.microbatch)].push_back(operation.end - operation.begin);
+      }
+      if (makespan(schedule) <= slowest) continue;
+      slowest = makespan(schedule);
+      step.attention_s = attention_seconds(times);
+      step.slowest = std::move(schedule);
+    }
+    step.sync_s = sync_seconds(scenario_);
+    step.step_s = slowest + step.sync_s;
+    step.bubble_share = bubble_share(step.slowest);
+    for (const std::vector<double>& of_ga : forward) {
+      step.microbatch_forward_s.insert(step.microbatch_forward_s.end(), of_ga.begin(), of_ga.end());
+    }
+    return step;
+  }
+
+ private:
+  std::vector<GroupTimes> times_of(std::int32_t group) const {
+    std::vector<GroupTimes> times(at(scenario_.ga()));
+    for (std::size_t ga = 0; ga < times.size(); ++ga) {
+      for (std::int32_t replica = group * group_; replica < (group + 1) * group_; ++replica) {
+        const std::size_t slot = ga * at(scenario_.dp) + at(replica);
+        times[ga].tokens = std::max(times[ga].tokens, tokens_of(slots_[slot]));
+      }
+      for (std::int32_t pool = group * group_ / pool_; pool < (group + 1) * group_ / pool_;
+           ++pool) {
+        for (const WorkerTimes& worker : attention_[ga][at(pool)].workers) {
+          times[ga].attention_forward = std::max(times[ga].attention_forward, worker.forward);
+          times[ga].attention_backward = std::max(times[ga].attention_backward, worker.backward);
+        }
+      }
+    }
+    return times;
+  }
+
+  std::vector<std::vector<StageTimes>> stage_times(const std::vector<GroupTimes>& groups) const {
+    std::vector<std::vector<StageTimes>> times(at(scenario_.pp));
+    for (std::int32_t stage = 0; stage < scenario_.pp; ++stage) {
+      const double layers = stage_layers(scenario_, stage);
+      const bool last = stage == scenario_.pp - 1;
+      times[at(stage)].reserve(groups.size());
+      for (const GroupTimes& group : groups) {
+        const double linear = linear_seconds(scenario_, group.tokens);
+        const double experts = expert_exchange_seconds(scenario_, group.tokens);
+        const double head = last ? head_seconds(group.tokens) : 0;
+        const double forward = layers * (group.attention_forward + linear + experts);
+        const double gradients = layers * (group.attention_backward + 2 * linear + experts);
+        const double again = scenario_.recompute ? forward : 0;
+        times[at(stage)].push_back({forward + head, again + gradients + 2 * head});
+      }
+    }
+    return times;
+  }
+
+  double attention_seconds(const std::vector<GroupTimes>& groups) const {
+    double seconds = 0;
+    for (const GroupTimes& group : groups) {
+      seconds += group.attention_forward * (scenario_.recompute ? 2 : 1) + group.attention_backward;
+    }
+    return seconds * stage_layers(scenario_, 0);
+  }
+
+  double head_seconds(double tokens) const {
+    const double flops =
+        2.0 * static_cast<double>(scenario_.linear.head_parameters(scenario_.model));
+    return flops * tokens / scenario_.plan.cp / (scenario_.cluster.linear_tflops * kTera);
+  }
+
+  // Of one microbatch's activations to the next stage, between nodes.
+  double transfer_seconds() const {
+    if (scenario_.pp == 1) return 0;
+    const double bytes = kBf16Bytes * static_cast<double>(scenario_.model.hidden) *
+                         static_cast<double>(scenario_.seq_tokens) / scenario_.plan.cp;
+    return bytes / (scenario_.cluster.inter_node_gb_per_s * kGiga) +
+           scenario_.cluster.inter_node_latency_us * kMicro;
+  }
+
+  const Scenario& scenario_;
+  const std::vector<std::vector<PoolTimes>>& attention_;
+  std::span<const PackedSequence> slots_;
+  std::int32_t pool_ = 1;
+  std::int32_t group_ = 1;
+};
+
+// Of one layer on one GPU: experts are shared out over the EP group.
+double layer_parameters(const Scenario& scenario) {
+  const LinearShape& linear = scenario.linear;
+  const auto projections = static_cast<double>(linear.projection_parameters(scenario.model));
+  const auto expert = static_cast<double>(linear.expert_parameters(scenario.model));
+  if (!linear.moe()) return (projections + expert) / scenario.plan.tp;
+  const double router = static_cast<double>(scenario.model.hidden) * linear.experts;
+  return projections / scenario.plan.tp + router + expert * linear.experts / scenario.ep;
+}
+
+double stage_parameters(const Scenario& scenario) {
+  const auto head = static_cast<double>(scenario.linear.head_parameters(scenario.model));
+  return layer_parameters(scenario) * stage_layers(scenario, 0) + head / scenario.plan.tp;
+}
+
+}  // namespace
+
+StepTimes step_times(const Environment& environment,
+                     const std::vector<std::vector<PoolTimes>>& attention,
+                     std::span<const PackedSequence> slots) {
+  return Step(environment, attention, slots).run();
+}
+
+double linear_seconds(const Scenario& scenario, double sequence_tokens) {
+  const auto parameters = static_cast<double>(scenario.linear.active_parameters(scenario.model));
+  return 2 * parameters * sequence_tokens / scenario.plan.cp /
+         (scenario.cluster.linear_tflops * kTera);
+}
+
+double expert_exchange_seconds(const Scenario& scenario, double sequence_tokens) {
+  if (!scenario.linear.moe() || scenario.ep == 1) return 0;
+  const Cluster& cluster = scenario.cluster;
+  const double bytes = kBf16Bytes * static_cast<double>(scenario.model.hidden) *
+                       scenario.linear.experts_per_token * sequence_tokens / scenario.plan.cp;
+  const double peers = scenario.ep;
+  const double near = std::min<double>(peers, cluster.gpus_per_node);
+  const double by_nvlink = bytes * (near - 1) / peers / (cluster.nvlink_gb_per_s * kGiga) +
+                           cluster.nvlink_latency_us * kMicro;
+  const double by_network =
+      peers > near ? bytes * (peers - near) / peers / (cluster.inter_node_gb_per_s * kGiga) +
+                         cluster.inter_node_latency_us * kMicro
+                   : 0;
+  return 2 * std::max(by_nvlink, by_network);
+}
+
+double sync_seconds(const Scenario& scenario) {
+  constexpr double kBytesPerParameter = 4 + kBf16Bytes;  // fp32 gradients, bf16 parameters
+  const Cluster& cluster = scenario.cluster;
+  const double ranks = scenario.stage_gpus();
+  const double bytes = kBytesPerParameter * stage_parameters(scenario) * (ranks - 1) / ranks;
+  const double local = std::min<double>(ranks, cluster.gpus_per_node);
+  const double by_nvlink = bytes / (cluster.nvlink_gb_per_s * kGiga);
+  // Reduced inside the node first: each GPU takes its share of the node's bytes to the network.
+  const double by_network =
+      ranks > local ? bytes / local / (cluster.inter_node_gb_per_s * kGiga) : 0;
+  return std::max(by_nvlink, by_network);
+}
+
+std::int32_t stage_layers(const Scenario& scenario, std::int32_t stage) {
+  const std::int32_t more = scenario.model.layers % scenario.pp;
+  return scenario.model.layers / scenario.pp + (stage < more ? 1 : 0);
+}
+
+double memory_bytes(const Scenario& scenario, double extra_bytes) {
+  constexpr double kStateBytes = kBf16Bytes + 4;  // parameters, fp32 gradients
+  constexpr double kOptimizerBytes = 12;          // fp32 parameters and two moments
+  // Of a layer's activations per token and hidden unit where nothing is recomputed: about 34 bytes
+  // of a dense layer in bf16 without attention's matrices.
+  constexpr double kLayerBytes = 34;
+  const double parameters = stage_parameters(scenario);
+  const double state = parameters * (kStateBytes + kOptimizerBytes / scenario.stage_gpus());
+  const double in_flight = std::min(scenario.pp, scenario.ga());
+  const double units = static_cast<double>(scenario.model.hidden) *
+                       static_cast<double>(scenario.seq_tokens) / scenario.plan.cp;
+  const double layers = stage_layers(scenario, 0);
+  const double activations = scenario.recompute
+                                 ? units * (in_flight * layers * kBf16Bytes + kLayerBytes)
+                                 : units * in_flight * layers * kLayerBytes;
+  return state + activations + extra_bytes;
+}
+
+}  // namespace libra

@@ -1,0 +1,289 @@
+#include "libra/sim/tune.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <optional>
+
+#include "libra/base/error.h"
+#include "libra/base/index.h"
+#include "libra/base/units.h"
+#include "libra/plan/pool_assignment.h"
+#include "libra/sim/parallel.h"
+#include "libra/sim/spread.h"
+#include "libra/sim/window_figures.h"
+
+namespace libra {
+namespace {
+
+using Windows = std::vector<std::vector<PackedSequence>>;
+
+constexpr std::size_t kFirstWindows = 2;  // of the first two rounds
+constexpr std::size_t kSecondRound = 6;   // candidates whose surroundings are searched
+constexpr std::size_t kThirdRound = 8;    // candidates that see all windows
+constexpr std::int32_t kMostWorkers = 1024;
+
+bool legal(const Scenario& scenario) {
+  try {
+    check_scenario(scenario);
+    return true;
+  } catch (const ConfigError&) {
+    return false;
+  }
+}
+
+std::vector<std::int64_t> costs_of(const std::vector<PackedSequence>& window) {
+  std::vector<std::int64_t> costs;
+  costs.reserve(window.size());
+  for (const PackedSequence& sequence : window) costs.push_back(sequence_cost(sequence));
+  return costs;
+}
+
+std::vector<PoolEvenness> evenness_of(const Scenario& scenario, const Windows& windows) {
+  std::vector<PoolEvenness> evenness;
+  for (std::int32_t pool = 1; pool < scenario.gbs && scenario.gbs % pool == 0; pool *= 2) {
+    double sum = 0;
+    for (const auto& window : windows) {
+      const std::vector<std::int64_t> costs = costs_of(window);
+      sum += imbalance(costs, assign_pools(costs, pool, Grouping::kVrsp)) - 1;
+    }
+    evenness.push_back({pool, sum / static_cast<double>(windows.size())});
+  }
+  return evenness;
+}
+
+double heaviest_over_mean(const Windows& windows) {
+  double sum = 0;
+  for (const auto& window : windows) {
+    const std::vector<std::int64_t> costs = costs_of(window);
+    const auto total = static_cast<double>(std::accumulate(costs.begin(), costs.end(), 0LL));
+    const auto heaviest = static_cast<double>(*std::max_element(costs.begin(), costs.end()));
+    sum += total > 0 ? heaviest * static_cast<double>(costs.size()) / total : 1;
+  }
+  return sum / static_cast<double>(windows.size());
+}
+
+// P up to the first that makes pools even, and the next.
+std::vector<std::int32_t> pool_sizes(const Scenario& scenario,
+                                     const std::vector<PoolEvenness>& evenness) {
+  std::vector<std::int32_t> sizes;
+  bool even = false;
+  for (const PoolEvenness& p : evenness) {
+    if (scenario.dp % p.pool != 0 || p.pool * scenario.plan.cp > kMostWorkers) continue;
+    sizes.push_back(p.pool);
+    if (even) break;
+    even = p.r_minus_1 <= kEvenPools;
+  }
+  return sizes;
+}
+
+std::vector<Candidate> first_round(const Scenario& scenario,
+                                   const std::vector<std::int32_t>& pools) {
+  const std::int64_t share = scenario.seq_tokens * scenario.plan.tp / scenario.plan.cp;
+  std::vector<Candidate> candidates;
+  for (const std::int32_t pool : pools) {
+    for (const std::int32_t shards : {1, 2, 4, 8}) {
+      for (const std::int64_t block : {2048, 4096, 8192, 16384, 32768}) {
+        Candidate candidate;
+        candidate.pool = pool;
+        candidate.head_shards = shards;
+        candidate.block_tokens = block;
+        if (block > share || scenario.plan.shape.q_heads % shards != 0) continue;
+        candidate.chunks = largest_legal_chunks(scenario.plan.shape, shards, candidate.chunks);
+        if (legal(with_candidate(scenario, candidate))) candidates.push_back(candidate);
+      }
+    }
+  }
+  return candidates;
+}
+
+void add_if_new(std::vector<Candidate>& candidates, const Scenario& scenario,
+                const Candidate& candidate) {
+  if (std::find(candidates.begin(), candidates.end(), candidate) != candidates.end()) return;
+  if (legal(with_candidate(scenario, candidate))) candidates.push_back(candidate);
+}
+
+// tau, M, placer and home layout of these, all combinations.
+std::vector<Candidate> around(const Scenario& scenario, const std::vector<Verdict>& centres) {
+  std::vector<Candidate> candidates;
+  for (const Verdict& centre : centres) {
+    for (const std::int32_t tau_ppm : {10'000, 30'000, 100'000}) {
+      for (const std::int32_t chunks : {1, 2, 4, 8}) {
+        for (const PlacerKind placer : {PlacerKind::kReserve, PlacerKind::kPaper}) {
+          for (const HomeKind home : {HomeKind::kContiguous, HomeKind::kZigzagRow}) {
+            Candidate candidate = centre.candidate;
+            candidate.tau_ppm = tau_ppm;
+            candidate.chunks = chunks;
+            candidate.placer = placer;
+            candidate.home = home;
+            add_if_new(candidates, scenario, candidate);
+          }
+        }
+      }
+    }
+  }
+  return candidates;
+}
+
+/// One candidate over some windows.
+struct Trial {
+  Candidate candidate;
+  std::optional<Environment> environment;
+  std::vector<WindowFigures> windows;
+};
+
+class Tuner {
+ public:
+  Tuner(const Scenario& scenario, const Windows& windows, const TuneOptions& options)
+      : scenario_(scenario),
+        windows_(windows),
+        options_(options),
+        device_(load_device_profile(scenario.cluster.device_profile)),
+        cap_bytes_(options.memory_cap_bytes > 0 ? options.memory_cap_bytes
+                                                : scenario.cluster.memory_gb * 1e9) {}
+
+  TuneResult run() {
+    result_.cap_bytes = cap_bytes_;
+    result_.heaviest_over_mean = heaviest_over_mean(windows_);
+    result_.evenness = evenness_of(scenario_, windows_);
+    for (const PoolEvenness& p : result_.evenness) {
+      if (result_.needed_pool == 0 && p.r_minus_1 <= options_.wanted_r_minus_1) {
+        result_.needed_pool = p.pool;
+      }
+    }
+    const std::size_t few = std::min(kFirstWindows, windows_.size());
+    std::vector<Verdict> best = simulate(first_round(scenario_, pools()), few);
+    best.resize(std::min(best.size(), kSecondRound));
+    best = simulate(around(scenario_, best), few);
+    best.resize(std::min(best.size(), kThirdRound));
+    std::vector<Candidate> last;
+    last.reserve(best.size());
+    for (const Verdict& verdict : best) last.push_back(verdict.candidate);
+    result_.ranked = simulate(last, windows_.size());
+    compare();
+    return std::move(result_);
+  }
+
+ private:
+  std::vector<std::int32_t> pools() const { return pool_sizes(scenario_, result_.evenness); }
+
+  // Verdicts under the cap, fastest first.
+  std::vector<Verdict> simulate(const std::vector<Candidate>& candidates, std::size_t windows) {
+    std::vector<Trial> trials(candidates.size());
+    for (std::size_t i = 0; i < trials.size(); ++i) {
+      trials[i].candidate = candidates[i];
+      trials[i].environment.emplace(with_candidate(scenario_, candidates[i]), device_);
+      trials[i].windows.resize(windows);
+    }
+    std::atomic<std::int64_t> done = 0;
+    const auto total = static_cast<std::int64_t>(trials.size() * windows);
+    parallel_for(trials.size() * windows, options_.threads, [&](std::size_t task) {
+      run_window(trials[task / windows], task % windows);
+      if (options_.advance) options_.advance(++done, total);
+    });
+    return ranked(trials);
+  }
+
+  void run_window(Trial& trial, std::size_t window) const {
+    static const Method& method = find_method("libra");
+    const Scenario& scenario = trial.environment->scenario();
+    const auto slots = Arranger(scenario, method).arrange(windows_[window]);
+    const auto first_step = static_cast<std::int64_t>(window) * scenario.ga();
+    const auto attention = window_times(*trial.environment, method, slots, first_step);
+    trial.windows[window] = window_figures(*trial.environment, attention, slots, false);
+  }
+
+  std::vector<Verdict> ranked(const std::vector<Trial>& trials) {
+    std::vector<Verdict> verdicts;
+    double least = std::numeric_limits<double>::infinity();
+    verdicts.reserve(trials.size());
+    for (const Trial& trial : trials) {
+      ++result_.candidates;
+      const Verdict verdict = verdict_of(trial);
+      least = std::min(least, verdict.memory_bytes);
+      if (verdict.memory_bytes > cap_bytes_) {
+        ++result_.over_cap;
+      } else {
+        verdicts.push_back(verdict);
+      }
+    }
+    if (verdicts.empty()) {
+      throw ConfigError(fmt::format(
+          "nothing fits into {} a GPU: the least that was found is {}; use more PP, CP or GPUs, or "
+          "fewer layers",
+          format_bytes(static_cast<std::int64_t>(cap_bytes_)),
+          format_bytes(static_cast<std::int64_t>(least))));
+    }
+    std::stable_sort(verdicts.begin(), verdicts.end(),
+                     [](const Verdict& a, const Verdict& b) { return a.step_s < b.step_s; });
+    return verdicts;
+  }
+
+  Verdict verdict_of(const Trial& trial) const {
+    Verdict verdict;
+    verdict.candidate = trial.candidate;
+    double tokens = 0;
+    for (const WindowFigures& window : trial.windows) {
+      verdict.step_seconds.push_back(window.step_s);
+      verdict.memory_bytes = std::max(verdict.memory_bytes, window.memory_bytes);
+      verdict.step_s += window.step_s;
+      tokens += window.tokens;
+    }
+    verdict.tokens_per_gpu_s = tokens / verdict.step_s / scenario_.gpus();
+    verdict.step_s /= static_cast<double>(trial.windows.size());
+    verdict.step_s_deviation = standard_deviation(verdict.step_seconds);
+    return verdict;
+  }
+
+  void compare() {
+    const Verdict best = result_.ranked.front();
+    for (Verdict& verdict : result_.ranked) {
+      std::vector<double> behind;
+      behind.reserve(verdict.step_seconds.size());
+      for (std::size_t i = 0; i < verdict.step_seconds.size(); ++i) {
+        behind.push_back(verdict.step_seconds[i] / best.step_seconds[i] - 1);
+      }
+      verdict.behind = mean(behind);
+      verdict.behind_error =
+          standard_deviation(behind) / std::sqrt(static_cast<double>(behind.size()));
+    }
+  }
+
+  const Scenario& scenario_;
+  const Windows& windows_;
+  const TuneOptions& options_;
+  DeviceProfile device_;
+  double cap_bytes_;
+  TuneResult result_;
+};
+
+}  // namespace
+
+std::string candidate_options(const Candidate& candidate) {
+  return fmt::format(
+      "--pool {} --block {} --head-shards {} --chunks {} --tau {} --placer {} --home {}",
+      candidate.pool, format_size(candidate.block_tokens), candidate.head_shards, candidate.chunks,
+      candidate.tau_ppm / 1e6, placer_name(candidate.placer), home_name(candidate.home));
+}
+
+Scenario with_candidate(Scenario scenario, const Candidate& candidate) {
+  scenario.pool = candidate.pool;
+  scenario.plan.block_tokens = candidate.block_tokens;
+  scenario.plan.head_shards = candidate.head_shards;
+  scenario.plan.chunks = candidate.chunks;
+  scenario.plan.tau_ppm = candidate.tau_ppm;
+  scenario.plan.placer = candidate.placer;
+  scenario.plan.fetch = default_fetch(candidate.placer);
+  scenario.plan.home = candidate.home;
+  return scenario;
+}
+
+TuneResult tune(const Scenario& scenario, const Windows& windows, const TuneOptions& options) {
+  return Tuner(scenario, windows, options).run();
+}
+
+}  // namespace libra
