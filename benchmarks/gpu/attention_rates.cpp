@@ -6,7 +6,8 @@
 //
 // TFLOP/s counts unmasked query-key pairs only: 4 * d * heads * pairs forward, 2.5 times that
 // backward. Times are of whole calls, kernels around cuDNN's included: the median of the
-// repetitions, and (slowest - fastest) / median. host_us is what a call takes the host to enqueue.
+// repetitions, and (slowest - fastest) / median. host_us is what the host takes to
+// enqueue a call.
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
@@ -132,25 +133,32 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
+double time_ms(const std::function<void()>& enqueue, CudaStream& stream) {
+  Timestamp before, after;
+  stream.mark(&before);
+  enqueue();
+  stream.mark(&after);
+  stream.synchronize();
+  return static_cast<double>(after.wall_ns - before.wall_ns) * 1e-6;
+}
+
+// Of one call among several that are enqueued without a pause.
+double time_host_us(const std::function<void()>& enqueue, CudaStream& stream, int repetitions) {
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < repetitions; ++i) enqueue();
+  const std::chrono::duration<double, std::micro> host = std::chrono::steady_clock::now() - start;
+  stream.synchronize();
+  return host.count() / repetitions;
+}
+
 Measured measure(const std::function<void()>& enqueue, CudaStream& stream, int repetitions) {
   enqueue();  // builds graphs, grows scratch memory
-  enqueue();
   stream.synchronize();
-  std::vector<double> device_ms, host_us;
-  for (int i = 0; i < repetitions; ++i) {
-    Timestamp before, after;
-    stream.mark(&before);
-    const auto start = std::chrono::steady_clock::now();
-    enqueue();
-    const std::chrono::duration<double, std::micro> host = std::chrono::steady_clock::now() - start;
-    stream.mark(&after);
-    stream.synchronize();
-    device_ms.push_back(static_cast<double>(after.wall_ns - before.wall_ns) * 1e-6);
-    host_us.push_back(host.count());
-  }
-  const auto [fastest, slowest] = std::minmax_element(device_ms.begin(), device_ms.end());
-  const double middle = median(device_ms);
-  return {middle, (*slowest - *fastest) / middle, median(host_us)};
+  std::vector<double> ms;
+  for (int i = 0; i < repetitions; ++i) ms.push_back(time_ms(enqueue, stream));
+  const auto [fastest, slowest] = std::minmax_element(ms.begin(), ms.end());
+  const double middle = median(ms);
+  return {middle, (*slowest - *fastest) / middle, time_host_us(enqueue, stream, repetitions)};
 }
 
 void print(const Work& work, const char* pass, const Measured& measured, double flops,

@@ -12,7 +12,7 @@ namespace {
 constexpr std::int64_t kTileRows = 128;
 constexpr std::int64_t kFirstEntries = 8, kEntriesRatio = 4;
 constexpr std::int64_t kFirstRows = 1024, kRowsRatio = 32;
-constexpr std::int64_t kSmallestTotal = 1024, kTotalRatio = 4;
+constexpr std::int64_t kSmallestTotal = 1024, kTotalRatio = 16;
 
 // Keys to queries in a bucket's totals: as many, or what long prefixes need.
 constexpr std::array<std::int64_t, 2> kKeyWeights = {1, 8};
@@ -147,17 +147,22 @@ class BatchMaker {
   HeadSet q_heads_, kv_heads_;
 };
 
+// The bucket with all totals that its entries and its longest piece allow.
 void add_totals(BatchShape bucket, const BatchRules& rules, std::vector<BatchShape>& out) {
   if (rules.query_row_bytes + rules.key_row_bytes == 0) {
     out.push_back(bucket);
     return;
   }
+  const std::int64_t least =
+      std::max(bucket.entries == kFirstEntries ? 1 : bucket.entries / kEntriesRatio,
+               bucket.max_keys == kFirstRows ? 1 : bucket.max_keys / kRowsRatio);
   for (const std::int64_t weight : kKeyWeights) {
-    std::int64_t total = largest_total(weight, rules);
-    for (; total >= kSmallestTotal; total = smaller_total(total)) {
+    for (std::int64_t total = largest_total(weight, rules); weight * total > least;
+         total = smaller_total(total)) {
       bucket.total_queries = total;
       bucket.total_keys = weight * total;
       out.push_back(bucket);
+      if (smaller_total(total) < kSmallestTotal) break;
     }
   }
 }
