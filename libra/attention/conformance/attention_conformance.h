@@ -9,6 +9,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "libra/attention/conformance/cases.h"
 #include "libra/attention/conformance/subject.h"
 
@@ -17,6 +19,10 @@ namespace libra::conformance {
 template <typename SubjectType>
 class AttentionConformance : public ::testing::Test {
  protected:
+  void SetUp() override {
+    if (const std::string reason = subject.why_not(); !reason.empty()) GTEST_SKIP() << reason;
+  }
+
   SubjectType subject;
 };
 

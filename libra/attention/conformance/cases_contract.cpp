@@ -83,7 +83,7 @@ void rows_that_no_entry_names_are_untouched(const Subject& subject) {
     session.synchronize();
     // Named rows are put back; then every byte, gaps included, must be as it was.
     Results results = session.download();
-    expect_good(problem, results, poison);
+    expect_good(subject, problem, results, poison);
     const Results blank = blank_results(problem, poison);
     poison_named(problem.call, poison, results);
     EXPECT_EQ(results.o.values, blank.o.values);
@@ -99,7 +99,7 @@ void gradients_are_added(const Subject& subject) {
   for (const DType dtype : subject.dtypes()) {
     Problem problem = small_problem(subject, dtype, 8);
     problem.initial_gradient = 0.75;
-    expect_good(problem, run(subject, problem));
+    expect_good(subject, problem, run(subject, problem));
   }
 }
 
@@ -120,7 +120,7 @@ void backward_is_additive_over_key_ranges(const Subject& subject) {
         session.backward(part);
       }
       session.synchronize();
-      expect_good(problem, session.download());
+      expect_good(subject, problem, session.download());
     }
   }
 }
@@ -191,7 +191,7 @@ void arguments_are_copied(const Subject& subject) {
     call.entries.assign(call.entries.size(), Entry{});
   }
   session.synchronize();
-  expect_good(problem, session.download());
+  expect_good(subject, problem, session.download());
 }
 
 }  // namespace libra::conformance

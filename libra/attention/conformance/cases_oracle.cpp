@@ -21,8 +21,8 @@ constexpr Mask kMasks[] = {Mask::kTopLeftCausal, Mask::kBottomRightCausal, Mask:
 template <typename Function>
 void for_each_dtype_and_dims(const Subject& subject, Function&& function) {
   for (const DType dtype : subject.dtypes()) {
-    Judge tiny;
-    Judge usual;
+    Judge tiny(subject);
+    Judge usual(subject);
     for (const HeadDims dims : subject.head_dims()) {
       function(dtype, dims, fmt::format("{}, dims {} and {}", dtype_name(dtype), dims.qk, dims.v),
                std::min(dims.qk, dims.v) < 16 ? tiny : usual);
@@ -68,7 +68,7 @@ void every_tiny_shape_matches(const Subject& subject) {
     Shape shape{dtype, subject.head_dims().front()};
     const AttentionCall call = every_tiny_entry(shape);
     const Problem problem = make_problem(call, shape, rng);
-    expect_good(problem, run(subject, problem));
+    expect_good(subject, problem, run(subject, problem));
   }
 }
 
@@ -104,7 +104,7 @@ void huge_scores_stay_finite(const Subject& subject) {
         problem.k.vector(row, head)[0] = round_to(dtype, common);
       }
     }
-    expect_good(problem, run(subject, problem));
+    expect_good(subject, problem, run(subject, problem));
   }
 }
 
@@ -119,7 +119,7 @@ void far_apart_scores_stay_exact(const Subject& subject) {
     Rng rng(seed);
     const Shape shape{DType::kFp64, subject.head_dims().front(), 200, 200, 4, 2, 100.0, 100.0};
     const Problem problem = single_entry(shape, Mask::kBottomRightCausal, rng);
-    expect_good(problem, run(subject, problem));
+    expect_good(subject, problem, run(subject, problem));
   }
 }
 
@@ -131,7 +131,7 @@ void custom_scale_matches(const Subject& subject) {
       Shape shape{dtype, subject.head_dims().front(), 50, 90, 2, 1};
       Problem problem = single_entry(shape, Mask::kBottomRightCausal, rng);
       problem.call.softmax_scale = scale;
-      expect_good(problem, run(subject, problem));
+      expect_good(subject, problem, run(subject, problem));
     }
   }
 }
@@ -147,7 +147,7 @@ void shared_keys_sum_their_gradients(const Subject& subject) {
     call.kv_heads = 2;
     const Shape shape{dtype, subject.head_dims().front(), 100, 130, 4, 2};
     const Problem problem = make_problem(call, shape, rng);
-    expect_good(problem, run(subject, problem));
+    expect_good(subject, problem, run(subject, problem));
   }
 }
 

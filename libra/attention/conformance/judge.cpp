@@ -74,7 +74,8 @@ void Judge::add(const std::string& label, const Problem& problem, const Results&
                 double poison) {
   const DType storage = problem.q.dtype;
   const Truth truth = exact(problem, poison);
-  const Results plain = storage == DType::kFp64 ? Results{} : same_precision(problem, poison);
+  const Results plain =
+      storage == DType::kFp64 ? Results{} : same_precision(problem, rounds_gradients_, poison);
   for (std::size_t i = 0; i < standings_.size(); ++i) {
     const Comparison& comparison = kComparisons[i];
     const HostTensor& expected = truth.results.*comparison.tensor;
@@ -97,8 +98,9 @@ void Judge::verdict() const {
   }
 }
 
-void expect_good(const Problem& problem, const Results& actual, double poison) {
-  Judge judge;
+void expect_good(const Subject& subject, const Problem& problem, const Results& actual,
+                 double poison) {
+  Judge judge(subject);
   judge.add(std::string(dtype_name(problem.q.dtype)), problem, actual, poison);
   judge.verdict();
 }

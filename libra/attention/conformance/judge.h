@@ -1,10 +1,10 @@
 // When a backend's result is good enough.
 //
-//   Judge judge;
+//   Judge judge(subject);
 //   for (...) judge.add("8:2 heads", problem, results);
 //   judge.verdict();
 //
-// fp64: every element within 1e-10 of the tensor's largest value. fp32 and bf16, as
+// fp64: every element within 1e-10 of the tensor's largest value. fp32, bf16 and fp16, as
 // FlashAttention's own tests do: the largest error is at most twice that of a dense computation in
 // the same precision, so the bar follows from the arithmetic and not from a tolerance. Both errors
 // are taken relative to the tensor's largest value and over all problems that one judge was given:
@@ -29,6 +29,9 @@ inline constexpr double kSteps = 4;
 
 class Judge {
  public:
+  /// Of what `subject` computes.
+  explicit Judge(const Subject& subject) : rounds_gradients_(subject.rounds_gradients()) {}
+
   /// Failures are named after `label`. All problems of one judge have the same dtype.
   void add(const std::string& label, const Problem& problem, const Results& actual,
            double poison = 0.0);
@@ -43,10 +46,12 @@ class Judge {
     std::string where;     ///< of the largest error
   };
 
+  bool rounds_gradients_;
   std::array<Standing, 5> standings_;
 };
 
 /// A judge of this one problem.
-void expect_good(const Problem& problem, const Results& actual, double poison = 0.0);
+void expect_good(const Subject& subject, const Problem& problem, const Results& actual,
+                 double poison = 0.0);
 
 }  // namespace libra::conformance

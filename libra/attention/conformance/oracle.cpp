@@ -20,10 +20,11 @@ struct Fp32Arithmetic {
   static float store(float value) { return value; }
 };
 
-struct Bf16Arithmetic {
+template <DType kStorage>
+struct LowPrecision {
   using Real = float;
   static constexpr bool kBackwardFromStored = true;
-  static float store(float value) { return static_cast<float>(round_to(DType::kBf16, value)); }
+  static float store(float value) { return static_cast<float>(round_to(kStorage, value)); }
 };
 
 // The definition in attention.h, one (query, key) at a time.
@@ -73,15 +74,25 @@ class Dense {
  public:
   using Real = typename Arithmetic::Real;
 
-  Dense(const Problem& problem, double poison)
+  Dense(const Problem& problem, bool rounds_gradients, double poison)
       : problem_(problem),
+        rounds_gradients_(rounds_gradients),
         scale_(static_cast<Real>(problem.call.softmax_scale)),
         results_(blank_results(problem, poison)) {
+    if (rounds_gradients) {
+      part_ = results_;
+      for (HostTensor* tensor : {&part_.dq, &part_.dk, &part_.dv}) {
+        std::fill(tensor->values.begin(), tensor->values.end(), 0.0);
+      }
+    }
     magnitudes_.dq = magnitudes_.dk = magnitudes_.dv = std::abs(problem.initial_gradient);
   }
 
   Truth run() {
-    for_each_row(problem_.call, [this](const Row& row) { attend(row); });
+    for_each_row(problem_.call, [this](const Row& row) {
+      attend(row);
+      if (rounds_gradients_ && row.query + 1 == row.entry->queries) add_part(row);
+    });
     return {results_, magnitudes_};
   }
 
@@ -171,14 +182,36 @@ class Dense {
   void add_gradients(const Row& row, std::int64_t key, Real d_s, double d_s_terms) {
     const double* const q = problem_.q.vector(row.q_row, row.q_head);
     const double* const k = problem_.k.vector(row.kv_row + key, row.kv_head);
-    accumulate(results_.dq.vector(row.q_row, row.q_head), d_s * scale_, k, problem_.q.dim);
-    accumulate(results_.dk.vector(row.kv_row + key, row.kv_head), d_s * scale_, q, problem_.q.dim);
+    Results& sums = rounds_gradients_ ? part_ : results_;
+    accumulate(sums.dq.vector(row.q_row, row.q_head), d_s * scale_, k, problem_.q.dim);
+    accumulate(sums.dk.vector(row.kv_row + key, row.kv_head), d_s * scale_, q, problem_.q.dim);
     const double* const d_o = problem_.d_o.vector(row.q_row, row.q_head);
-    accumulate(results_.dv.vector(row.kv_row + key, row.kv_head), p_[at(key)], d_o, problem_.v.dim);
+    accumulate(sums.dv.vector(row.kv_row + key, row.kv_head), p_[at(key)], d_o, problem_.v.dim);
     const double scaled = d_s_terms * std::abs(problem_.call.softmax_scale);
     grow(magnitudes_.dq, scaled * largest(k, problem_.q.dim));
     grow(magnitudes_.dk, scaled * largest(q, problem_.q.dim));
     grow(magnitudes_.dv, static_cast<double>(p_[at(key)]) * largest(d_o, problem_.v.dim));
+  }
+
+  // Adds the part of the entry and head that `last` is the last row of, rounded, and clears it.
+  void add_part(const Row& last) {
+    const Entry& entry = *last.entry;
+    add_rounded(part_.dq, results_.dq, entry.q_row, entry.queries, last.q_head);
+    add_rounded(part_.dk, results_.dk, entry.kv_row, entry.keys, last.kv_head);
+    add_rounded(part_.dv, results_.dv, entry.kv_row, entry.keys, last.kv_head);
+  }
+
+  static void add_rounded(HostTensor& part, HostTensor& sum, std::int64_t first_row,
+                          std::int64_t rows, std::int64_t head) {
+    for (std::int64_t row = first_row; row < first_row + rows; ++row) {
+      double* const from = part.vector(row, head);
+      double* const to = sum.vector(row, head);
+      for (std::int32_t c = 0; c < part.dim; ++c) {
+        const auto rounded = static_cast<double>(Arithmetic::store(static_cast<Real>(from[c])));
+        to[c] = static_cast<double>(static_cast<Real>(to[c] + rounded));
+        from[c] = 0;
+      }
+    }
   }
 
   static void accumulate(double* to, Real factor, const double* from, std::int32_t dim) {
@@ -197,8 +230,10 @@ class Dense {
   static std::size_t at(std::int64_t key) { return static_cast<std::size_t>(key); }
 
   const Problem& problem_;
+  bool rounds_gradients_;
   Real scale_;
   Results results_;
+  Results part_;  // gradients of the entry and head at hand, if they are rounded
   Magnitudes magnitudes_;
   std::vector<Real> p_;  // scores, then probabilities of the row at hand
   std::vector<Real> scores_;
@@ -207,12 +242,17 @@ class Dense {
 }  // namespace
 
 Truth exact(const Problem& problem, double poison) {
-  return Dense<Fp64Arithmetic>(problem, poison).run();
+  return Dense<Fp64Arithmetic>(problem, false, poison).run();
 }
 
-Results same_precision(const Problem& problem, double poison) {
-  if (problem.q.dtype == DType::kFp32) return Dense<Fp32Arithmetic>(problem, poison).run().results;
-  return Dense<Bf16Arithmetic>(problem, poison).run().results;
+Results same_precision(const Problem& problem, bool rounds_gradients, double poison) {
+  if (problem.q.dtype == DType::kFp32) {
+    return Dense<Fp32Arithmetic>(problem, rounds_gradients, poison).run().results;
+  }
+  if (problem.q.dtype == DType::kFp16) {
+    return Dense<LowPrecision<DType::kFp16>>(problem, rounds_gradients, poison).run().results;
+  }
+  return Dense<LowPrecision<DType::kBf16>>(problem, rounds_gradients, poison).run().results;
 }
 
 }  // namespace libra::conformance

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "libra/attention/attention.h"
@@ -22,6 +23,10 @@ struct HeadDims {
 class Subject {
  public:
   virtual ~Subject() = default;
+
+  /// Why this machine cannot run the backend: then the suite skips and says so. Empty if it can.
+  virtual std::string why_not() const { return {}; }
+
   virtual std::unique_ptr<AttentionBackend> make_backend() const = 0;
   virtual std::unique_ptr<Stream> make_stream() const = 0;
 
@@ -36,9 +41,14 @@ class Subject {
   /// Makes the stream fail: work enqueued after this is skipped, synchronize() throws.
   virtual void fail(Stream& stream) const = 0;
 
-  /// What the backend supports, among fp64, fp32 and bf16; the others must give a ConfigError.
+  /// What the backend supports, among fp64, fp32, bf16 and fp16; the others must give a ConfigError.
   virtual std::vector<DType> dtypes() const = 0;
   virtual std::vector<HeadDims> head_dims() const = 0;
+
+  /// Whether the gradients of one entry and query head leave the kernel in the storage type before
+  /// they are added up, as fused kernels have it. The dense computation that errors are measured
+  /// against (judge.h) then does the same.
+  virtual bool rounds_gradients() const { return false; }
 };
 
 }  // namespace libra::conformance

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "libra/base/bfloat16.h"
-#include "libra/base/check.h"
+#include "libra/base/float16.h"
 
 namespace libra::conformance {
 namespace {
@@ -26,13 +26,14 @@ T get(const std::byte* from) {
 void encode(DType dtype, double value, std::byte* to) {
   if (dtype == DType::kFp64) return put(to, value);
   if (dtype == DType::kFp32) return put(to, static_cast<float>(value));
-  LIBRA_CHECK(dtype == DType::kBf16, "{} is not known to the suite", dtype_name(dtype));
+  if (dtype == DType::kFp16) return put(to, Fp16(static_cast<float>(value)));
   put(to, Bf16(static_cast<float>(value)));
 }
 
 double decode_one(DType dtype, const std::byte* from) {
   if (dtype == DType::kFp64) return get<double>(from);
   if (dtype == DType::kFp32) return static_cast<double>(get<float>(from));
+  if (dtype == DType::kFp16) return static_cast<double>(static_cast<float>(get<Fp16>(from)));
   return static_cast<double>(static_cast<float>(get<Bf16>(from)));
 }
 
@@ -86,7 +87,8 @@ void decode(DType dtype, const std::vector<std::byte>& bytes, std::vector<double
 
 double step(DType dtype) {
   if (dtype == DType::kFp64) return 0x1p-52;
-  return dtype == DType::kFp32 ? 0x1p-23 : 0x1p-7;
+  if (dtype == DType::kFp32) return 0x1p-23;
+  return dtype == DType::kFp16 ? 0x1p-10 : 0x1p-7;
 }
 
 DeviceTensor::DeviceTensor(const Subject& subject, const HostTensor& tensor, const Layout& layout)

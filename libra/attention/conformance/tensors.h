@@ -33,10 +33,10 @@ struct HostTensor {
 /// Normal values times `amplitude`, rounded to the tensor's dtype.
 void randomize(HostTensor& tensor, double amplitude, Rng& rng);
 
-/// `value` rounded to fp64, fp32 or bf16.
+/// `value` rounded to the format.
 double round_to(DType dtype, double value);
 
-/// Distance from 1 to the next larger number: 2^-52, 2^-23, 2^-7.
+/// Distance from 1 to the next larger number: 2^-52, 2^-23, 2^-10, 2^-7.
 double step(DType dtype);
 
 /// Dense values of type `dtype`, from their bytes. Requires as many bytes as values.

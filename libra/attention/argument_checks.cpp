@@ -1,14 +1,15 @@
-#include "libra/attention/reference/checks.h"
+#include "libra/attention/argument_checks.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <initializer_list>
 
 #include "libra/base/error.h"
 
-namespace libra::reference {
+namespace libra {
 namespace {
 
 struct Named {
@@ -86,15 +87,20 @@ void check_entries(const AttentionCall& call, std::initializer_list<Named> query
 
 }  // namespace
 
-void check_dtype(std::string_view name, DType dtype) {
-  if (dtype == DType::kFp64 || dtype == DType::kFp32 || dtype == DType::kBf16) return;
-  throw ConfigError(fmt::format("{} is {}: the CPU backend supports fp64, fp32 and bf16", name,
-                                dtype_name(dtype)));
+void check_dtype(std::string_view name, DType dtype, const SupportedDTypes& supported) {
+  const std::vector<DType>& dtypes = supported.dtypes;
+  if (std::find(dtypes.begin(), dtypes.end(), dtype) != dtypes.end()) return;
+  std::vector<std::string_view> names;
+  names.reserve(dtypes.size());
+  for (const DType candidate : dtypes) names.push_back(dtype_name(candidate));
+  throw ConfigError(fmt::format("{} is {}: {} supports {}", name, dtype_name(dtype),
+                                supported.backend, fmt::join(names, ", ")));
 }
 
-void check_forward(const AttentionCall& call, const ForwardTensors& t) {
+void check_forward(const AttentionCall& call, const ForwardTensors& t,
+                   const SupportedDTypes& supported) {
   const DType storage = t.q.dtype;
-  check_dtype("q", storage);
+  check_dtype("q", storage, supported);
   check_tensor({"q", &t.q}, storage, t.q.dim);
   check_tensor({"k", &t.k}, storage, t.q.dim);
   check_tensor({"v", &t.v}, storage, t.v.dim);
@@ -104,8 +110,9 @@ void check_forward(const AttentionCall& call, const ForwardTensors& t) {
   check_entries(call, {{"q", &t.q}, {"o", &t.o}, {"lse", &t.lse}}, {{"k", &t.k}, {"v", &t.v}});
 }
 
-void check_backward(const AttentionCall& call, const BackwardTensors& t) {
-  check_forward(call, {t.q, t.k, t.v, t.o, t.lse});
+void check_backward(const AttentionCall& call, const BackwardTensors& t,
+                    const SupportedDTypes& supported) {
+  check_forward(call, {t.q, t.k, t.v, t.o, t.lse}, supported);
   const DType gradient = accumulation_dtype(t.q.dtype);
   check_tensor({"dO", &t.d_o}, t.q.dtype, t.v.dim);
   check_tensor({"dq", &t.dq}, gradient, t.q.dim);
@@ -115,8 +122,6 @@ void check_backward(const AttentionCall& call, const BackwardTensors& t) {
 }
 
 void check_same_shape(const TensorView& from, const TensorView& to) {
-  check_dtype("the source", from.dtype);
-  check_dtype("the destination", to.dtype);
   if (from.rows == to.rows && from.heads == to.heads && from.dim == to.dim) return;
   throw ConfigError(fmt::format("source [{}, {}, {}] and destination [{}, {}, {}] differ in shape",
                                 from.rows, from.heads, from.dim, to.rows, to.heads, to.dim));
@@ -135,4 +140,4 @@ void check_copy(const StridedView& from, const StridedView& to) {
                                 from.rows, from.row_bytes, to.rows, to.row_bytes));
 }
 
-}  // namespace libra::reference
+}  // namespace libra

@@ -1,0 +1,223 @@
+// How fast the GPU backend computes attention, forward and backward, on random bf16 data of head
+// dimension 128: JSON lines, one per measurement.
+//
+//   attention_rates                  the two cases of docs/results.md
+//   attention_rates --table          also rates over block length and heads per call
+//
+// TFLOP/s counts unmasked query-key pairs only: 4 * d * heads * pairs forward, 2.5 times that
+// backward. Times are of whole calls, kernels around cuDNN's included: the median of the
+// repetitions, and (slowest - fastest) / median. host_us is what the host takes to
+// enqueue a call.
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "libra/attention/cudnn/cudnn_attention.h"
+#include "libra/base/bfloat16.h"
+#include "libra/base/rng.h"
+#include "libra/cuda/cuda_error.h"
+#include "libra/cuda/cuda_memory.h"
+#include "libra/cuda/cuda_stream.h"
+#include "libra/cuda/device.h"
+
+namespace libra {
+namespace {
+
+constexpr std::int32_t kDevice = 0;
+constexpr std::int32_t kDim = 128;
+
+struct Tensor {
+  std::shared_ptr<std::byte> memory;
+  TensorView view;
+};
+
+Tensor make_tensor(DType dtype, std::int64_t rows, std::int32_t heads, std::int32_t dim) {
+  Tensor tensor;
+  tensor.memory = allocate_device(kDevice, rows * heads * dim * element_bytes(dtype));
+  tensor.view = {tensor.memory.get(), dtype, rows, heads, dim, std::int64_t{heads} * dim, dim};
+  return tensor;
+}
+
+// Normal numbers, the same million of them again and again.
+Tensor random_tensor(std::int64_t rows, std::int32_t heads, Rng& rng) {
+  Tensor tensor = make_tensor(DType::kBf16, rows, heads, kDim);
+  std::vector<Bf16> numbers(1 << 20);
+  for (Bf16& number : numbers) number = Bf16(static_cast<float>(rng.normal()));
+  const std::int64_t bytes = rows * heads * kDim * 2;
+  const auto piece = static_cast<std::int64_t>(numbers.size() * sizeof(Bf16));
+  for (std::int64_t done = 0; done < bytes; done += piece) {
+    check_cuda(
+        cudaMemcpy(tensor.memory.get() + done, numbers.data(),
+                   static_cast<std::size_t>(std::min(piece, bytes - done)), cudaMemcpyHostToDevice),
+        "cudaMemcpy");
+  }
+  return tensor;
+}
+
+struct Tensors {
+  Tensor q, k, v, o, lse, d_o, dq, dk, dv;
+
+  Tensors(std::int64_t rows, std::int32_t q_heads, std::int32_t kv_heads, Rng& rng)
+      : q(random_tensor(rows, q_heads, rng)),
+        k(random_tensor(rows, kv_heads, rng)),
+        v(random_tensor(rows, kv_heads, rng)),
+        o(make_tensor(DType::kBf16, rows, q_heads, kDim)),
+        lse(make_tensor(DType::kFp32, rows, q_heads, 1)),
+        d_o(random_tensor(rows, q_heads, rng)),
+        dq(make_tensor(DType::kFp32, rows, q_heads, kDim)),
+        dk(make_tensor(DType::kFp32, rows, kv_heads, kDim)),
+        dv(make_tensor(DType::kFp32, rows, kv_heads, kDim)) {}
+
+  ForwardTensors forward() const { return {q.view, k.view, v.view, o.view, lse.view}; }
+  BackwardTensors backward() const {
+    return {q.view, k.view, v.view, o.view, lse.view, d_o.view, dq.view, dk.view, dv.view};
+  }
+};
+
+struct Work {
+  std::string name;
+  std::vector<Entry> forward, backward;
+  std::int64_t rows = 0, pairs = 0;
+  std::int32_t q_heads = 0, kv_heads = 0;
+};
+
+// A causal sample in blocks: backward gets each as a square and the rectangle before it.
+Work blocks(std::int64_t sample, std::int64_t block, std::int32_t q_heads) {
+  Work work{fmt::format("{} in blocks of {}", sample, block),
+            {},
+            {},
+            sample,
+            sample * (sample + 1) / 2,
+            q_heads,
+            std::max(q_heads / 4, 1)};
+  for (std::int64_t a = 0; a < sample; a += block) {
+    work.forward.push_back({a, block, 0, a + block, 0, 0, Mask::kBottomRightCausal});
+    work.backward.push_back({a, block, a, block, 0, 0, Mask::kTopLeftCausal});
+    if (a > 0) work.backward.push_back({a, block, 0, a, 0, 0, Mask::kFull});
+  }
+  return work;
+}
+
+Work samples(std::int64_t count, std::int64_t length, std::int32_t q_heads) {
+  Work work{fmt::format("{} samples of {}", count, length),
+            {},
+            {},
+            count * length,
+            count * length * (length + 1) / 2,
+            q_heads,
+            std::max(q_heads / 4, 1)};
+  for (std::int64_t i = 0; i < count; ++i) {
+    work.forward.push_back(
+        {i * length, length, i * length, length, 0, 0, Mask::kBottomRightCausal});
+    work.backward.push_back({i * length, length, i * length, length, 0, 0, Mask::kTopLeftCausal});
+  }
+  return work;
+}
+
+struct Measured {
+  double ms = 0;
+  double spread = 0;
+  double host_us = 0;
+};
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+double time_ms(const std::function<void()>& enqueue, CudaStream& stream) {
+  Timestamp before, after;
+  stream.mark(&before);
+  enqueue();
+  stream.mark(&after);
+  stream.synchronize();
+  return static_cast<double>(after.wall_ns - before.wall_ns) * 1e-6;
+}
+
+// Of one call among several that are enqueued without a pause.
+double time_host_us(const std::function<void()>& enqueue, CudaStream& stream, int repetitions) {
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < repetitions; ++i) enqueue();
+  const std::chrono::duration<double, std::micro> host = std::chrono::steady_clock::now() - start;
+  stream.synchronize();
+  return host.count() / repetitions;
+}
+
+Measured measure(const std::function<void()>& enqueue, CudaStream& stream, int repetitions) {
+  enqueue();  // builds graphs, grows scratch memory
+  stream.synchronize();
+  std::vector<double> ms;
+  for (int i = 0; i < repetitions; ++i) ms.push_back(time_ms(enqueue, stream));
+  const auto [fastest, slowest] = std::minmax_element(ms.begin(), ms.end());
+  const double middle = median(ms);
+  return {middle, (*slowest - *fastest) / middle, time_host_us(enqueue, stream, repetitions)};
+}
+
+void print(const Work& work, const char* pass, const Measured& measured, double flops,
+           const CudnnAttention& attention) {
+  fmt::print(
+      "{{\"case\": \"{}\", \"heads\": \"{}:{}\", \"pass\": \"{}\", \"ms\": {:.3f}, \"spread\": "
+      "{:.3f}, \"tflops\": {:.1f}, \"host_us\": {:.0f}, \"graphs\": {}, \"scratch_mb\": {}}}\n",
+      work.name, work.q_heads, work.kv_heads, pass, measured.ms, measured.spread,
+      flops / measured.ms * 1e-9, measured.host_us, attention.graph_builds(),
+      attention.scratch_bytes() >> 20);
+  std::fflush(stdout);
+}
+
+void run(const Work& work, const CudnnOptions& options, int repetitions) {
+  CudnnAttention attention(kDevice, options);
+  CudaStream stream(kDevice);
+  Rng rng(1);
+  const Tensors tensors(work.rows, work.q_heads, work.kv_heads, rng);
+  AttentionCall call;
+  call.q_heads = work.q_heads;
+  call.kv_heads = work.kv_heads;
+  call.softmax_scale = 1.0 / std::sqrt(kDim);
+  const double flops = 4.0 * kDim * work.q_heads * static_cast<double>(work.pairs);
+  call.entries = work.forward;
+  print(work, "forward",
+        measure([&] { attention.forward(call, tensors.forward(), stream); }, stream, repetitions),
+        flops, attention);
+  call.entries = work.backward;
+  print(work, "backward",
+        measure([&] { attention.backward(call, tensors.backward(), stream); }, stream, repetitions),
+        2.5 * flops, attention);
+}
+
+}  // namespace
+}  // namespace libra
+
+int main(int argc, char** argv) {
+  using namespace libra;
+  CLI::App app("Rates of attention on one GPU");
+  bool table = false;
+  int repetitions = 5;
+  CudnnOptions options;
+  app.add_flag("--table", table, "also rates over block length and heads per call");
+  app.add_flag("--deterministic", options.deterministic, "the same bits every time");
+  app.add_option("--scratch-bytes", options.max_scratch_bytes, "bound of the scratch memory");
+  app.add_option("--repetitions", repetitions, "timed calls of each kind");
+  CLI11_PARSE(app, argc, argv);
+  if (device_count() == 0) {
+    fmt::print(stderr, "no GPU that this process can use\n");
+    return 1;
+  }
+  fmt::print("{{\"device\": \"{}\"}}\n", device_name(kDevice));
+  run(blocks(65536, 4096, 4), options, repetitions);
+  run(samples(400, 644, 32), options, repetitions);
+  if (!table) return 0;
+  for (std::int64_t block = 512; block <= 32768; block *= 2) {
+    for (std::int32_t heads = 1; heads <= 32; heads *= 2) {
+      run(blocks(65536, block, heads), options, repetitions);
+    }
+  }
+  return 0;
+}

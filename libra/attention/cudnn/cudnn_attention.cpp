@@ -1,0 +1,188 @@
+#include "libra/attention/cudnn/cudnn_attention.h"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+
+#include "libra/attention/argument_checks.h"
+#include "libra/attention/cudnn/attention_pass.h"
+#include "libra/attention/cudnn/kernels.h"
+#include "libra/base/error.h"
+#include "libra/cuda/cuda_error.h"
+#include "libra/cuda/cuda_stream.h"
+#include "libra/cuda/device.h"
+
+namespace libra {
+namespace {
+
+constexpr std::int64_t kVectorBytes = 16;
+
+const SupportedDTypes& storage_types() {
+  static const SupportedDTypes result = {"attention on GPUs", {DType::kBf16, DType::kFp16}};
+  return result;
+}
+
+const SupportedDTypes& element_types() {
+  static const SupportedDTypes result = {"attention on GPUs",
+                                         {DType::kFp32, DType::kBf16, DType::kFp16}};
+  return result;
+}
+
+void check_dim(std::string_view name, std::int32_t dim) {
+  if (dim >= 64 && dim <= 256 && dim % 16 == 0) return;
+  throw ConfigError(
+      fmt::format("{} has dim {}: attention on GPUs supports 64 to 256 in steps of 16", name, dim));
+}
+
+void check_alignment(std::string_view name, const TensorView& tensor) {
+  const std::int64_t step = kVectorBytes / element_bytes(tensor.dtype);
+  if (reinterpret_cast<std::uintptr_t>(tensor.data) % kVectorBytes == 0 &&
+      tensor.row_stride % step == 0 && tensor.head_stride % step == 0) {
+    return;
+  }
+  throw ConfigError(
+      fmt::format("{} has strides {} and {} from {}: every row and head must begin on "
+                  "{} bytes, {} elements",
+                  name, tensor.row_stride, tensor.head_stride, tensor.data, kVectorBytes, step));
+}
+
+void check_supported(const ForwardTensors& t) {
+  check_dim("q", t.q.dim);
+  check_dim("v", t.v.dim);
+  check_alignment("q", t.q);
+  check_alignment("k", t.k);
+  check_alignment("v", t.v);
+  check_alignment("o", t.o);
+}
+
+void check_supported(const BackwardTensors& t) {
+  check_supported(ForwardTensors{t.q, t.k, t.v, t.o, t.lse});
+  check_alignment("dO", t.d_o);
+  check_alignment("dq", t.dq);
+  check_alignment("dk", t.dk);
+  check_alignment("dv", t.dv);
+}
+
+void check_formats(const TensorView& from, const TensorView& to) {
+  check_dtype("the source", from.dtype, element_types());
+  check_dtype("the destination", to.dtype, element_types());
+}
+
+std::size_t size(std::int64_t bytes) { return static_cast<std::size_t>(bytes); }
+
+}  // namespace
+
+struct CudnnAttention::Impl {
+  Impl(std::int32_t device_id, const CudnnOptions& given)
+      : device(device_id),
+        options(given),
+        graphs(cudnn::DeviceGraphs::of(device_id)),
+        scratch(device_id) {}
+
+  // The CUDA stream of work for this device.
+  CudaStream& on_device(Stream& stream) const {
+    CudaStream& cuda = as_cuda(stream);
+    if (cuda.device() == device) return cuda;
+    throw ConfigError(fmt::format(
+        "the stream belongs to device {}: this backend works on device {}", cuda.device(), device));
+  }
+
+  cudnn::Workplace workplace(cudaStream_t stream) {
+    return {graphs, scratch, stream, options.max_scratch_bytes, options.deterministic};
+  }
+
+  std::int32_t device;
+  CudnnOptions options;
+  cudnn::DeviceGraphs& graphs;
+  cudnn::Scratch scratch;
+};
+
+CudnnAttention::CudnnAttention(std::int32_t device, const CudnnOptions& options)
+    : impl_(std::make_unique<Impl>(device, options)) {}
+
+CudnnAttention::~CudnnAttention() = default;
+
+void CudnnAttention::forward(const AttentionCall& call, const ForwardTensors& tensors,
+                             Stream& stream) {
+  CudaStream& cuda = impl_->on_device(stream);
+  check_forward(call, tensors, storage_types());
+  check_supported(tensors);
+  const DeviceGuard guard(impl_->device);
+  cudnn::AttentionPass(call, tensors, impl_->workplace(cuda.get())).run();
+}
+
+void CudnnAttention::backward(const AttentionCall& call, const BackwardTensors& tensors,
+                              Stream& stream) {
+  CudaStream& cuda = impl_->on_device(stream);
+  check_backward(call, tensors, storage_types());
+  check_supported(tensors);
+  const DeviceGuard guard(impl_->device);
+  cudnn::AttentionPass(call, tensors, impl_->workplace(cuda.get())).run();
+}
+
+void CudnnAttention::copy(StridedView from, StridedView to, Stream& stream) {
+  CudaStream& cuda = impl_->on_device(stream);
+  check_copy(from, to);
+  if (from.bytes() == 0) return;
+  const DeviceGuard guard(impl_->device);
+  if (from.stride_bytes == from.row_bytes && to.stride_bytes == to.row_bytes) {
+    check_cuda(
+        cudaMemcpyAsync(to.data, from.data, size(from.bytes()), cudaMemcpyDefault, cuda.get()),
+        "cudaMemcpyAsync");
+    return;
+  }
+  check_cuda(
+      cudaMemcpy2DAsync(to.data, size(to.stride_bytes), from.data, size(from.stride_bytes),
+                        size(from.row_bytes), size(from.rows), cudaMemcpyDefault, cuda.get()),
+      "cudaMemcpy2DAsync");
+}
+
+void CudnnAttention::fill(const TensorView& tensor, double value, Stream& stream) {
+  CudaStream& cuda = impl_->on_device(stream);
+  check_dtype("the tensor", tensor.dtype, element_types());
+  const DeviceGuard guard(impl_->device);
+  cudnn::fill(tensor, value, cuda.get());
+}
+
+void CudnnAttention::add(const TensorView& from, const TensorView& to, Stream& stream) {
+  CudaStream& cuda = impl_->on_device(stream);
+  check_formats(from, to);
+  check_add(from, to);
+  const DeviceGuard guard(impl_->device);
+  cudnn::add(from, to, cuda.get());
+}
+
+void CudnnAttention::convert(const TensorView& from, const TensorView& to, Stream& stream) {
+  CudaStream& cuda = impl_->on_device(stream);
+  check_formats(from, to);
+  check_same_shape(from, to);
+  const DeviceGuard guard(impl_->device);
+  cudnn::convert(from, to, cuda.get());
+}
+
+void CudnnAttention::poison_on_failure(const TensorView& tensor, Stream& stream) {
+  CudaStream& cuda = impl_->on_device(stream);
+  check_dtype("the tensor", tensor.dtype, element_types());
+  const DeviceGuard guard(impl_->device);
+  cudnn::poison_if(cuda.failure()->flag(), tensor, cuda.get());
+}
+
+void CudnnAttention::warm_up(const AttentionCall& call, const ForwardTensors& tensors,
+                             std::int64_t max_rows) {
+  check_forward(call, tensors, storage_types());
+  check_supported(tensors);
+  cudnn::AttentionPass(call, tensors, impl_->workplace(nullptr)).warm_up(max_rows);
+}
+
+void CudnnAttention::warm_up(const AttentionCall& call, const BackwardTensors& tensors,
+                             std::int64_t max_rows) {
+  check_backward(call, tensors, storage_types());
+  check_supported(tensors);
+  cudnn::AttentionPass(call, tensors, impl_->workplace(nullptr)).warm_up(max_rows);
+}
+
+std::int64_t CudnnAttention::graph_builds() const { return impl_->graphs.builds(); }
+std::int64_t CudnnAttention::scratch_allocations() const { return impl_->scratch.allocations(); }
+std::int64_t CudnnAttention::scratch_bytes() const { return impl_->scratch.bytes(); }
+
+}  // namespace libra

@@ -1,0 +1,187 @@
+#include "libra/attention/cudnn/cudnn_attention.h"
+
+#include <cuda_runtime_api.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "libra/attention/conformance/attention_conformance.h"
+#include "libra/attention/conformance/session.h"
+#include "libra/base/error.h"
+#include "libra/cuda/cuda_error.h"
+#include "libra/cuda/cuda_memory.h"
+#include "libra/cuda/cuda_stream.h"
+#include "libra/cuda/device.h"
+
+namespace libra::conformance {
+namespace {
+
+constexpr std::int32_t kDevice = 0;
+
+class CudnnSubject : public Subject {
+ public:
+  explicit CudnnSubject(const CudnnOptions& options = {std::int64_t{256} << 20, false})
+      : options_(options) {}
+
+  std::string why_not() const override {
+    return device_count() > 0 ? "" : "no GPU that this process can use";
+  }
+  std::unique_ptr<AttentionBackend> make_backend() const override {
+    return std::make_unique<CudnnAttention>(kDevice, options_);
+  }
+  std::unique_ptr<Stream> make_stream() const override {
+    return std::make_unique<CudaStream>(kDevice);
+  }
+  std::shared_ptr<std::byte> allocate(std::int64_t bytes) const override {
+    return allocate_device(kDevice, bytes);
+  }
+  void upload(const std::byte* from, std::byte* to, std::int64_t bytes) const override {
+    check_cuda(cudaMemcpy(to, from, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice),
+               "cudaMemcpy");
+  }
+  void download(const std::byte* from, std::byte* to, std::int64_t bytes) const override {
+    check_cuda(cudaMemcpy(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost),
+               "cudaMemcpy");
+  }
+  void fail(Stream& stream) const override { as_cuda(stream).failure()->fail("a peer is gone"); }
+  std::vector<DType> dtypes() const override { return {DType::kBf16, DType::kFp16}; }
+  std::vector<HeadDims> head_dims() const override {
+    return {{64, 64}, {96, 96}, {128, 128}, {192, 192}, {256, 256}, {192, 128}};
+  }
+  bool rounds_gradients() const override { return true; }
+
+ private:
+  CudnnOptions options_;
+};
+
+class DeterministicSubject final : public CudnnSubject {
+ public:
+  DeterministicSubject() : CudnnSubject({std::int64_t{256} << 20, true}) {}
+};
+
+INSTANTIATE_TYPED_TEST_SUITE_P(Cudnn, AttentionConformance, CudnnSubject);
+INSTANTIATE_TYPED_TEST_SUITE_P(CudnnDeterministic, AttentionConformance, DeterministicSubject);
+
+constexpr Shape kShape{DType::kBf16, {128, 128}, 4096, 4096, 4, 2};
+
+class OnGpu : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (const std::string reason = subject_.why_not(); !reason.empty()) GTEST_SKIP() << reason;
+  }
+
+  static CudnnAttention& backend_of(Session& session) {
+    return dynamic_cast<CudnnAttention&>(session.backend());
+  }
+
+  CudnnSubject subject_;
+};
+
+// Causal samples of random lengths that fill the rows of kShape.
+AttentionCall random_call(Rng& rng) {
+  AttentionCall call;
+  call.q_heads = kShape.q_heads;
+  call.kv_heads = kShape.kv_heads;
+  for (std::int64_t row = 0; row < kShape.q_rows;) {
+    const auto length = static_cast<std::int64_t>(1 + rng.below(rng.below(8) == 0 ? 3000 : 400));
+    const std::int64_t rows = std::min(length, kShape.q_rows - row);
+    call.entries.push_back({row, rows, 0, row + rows, 0, 0, Mask::kBottomRightCausal});
+    row += rows;
+  }
+  return call;
+}
+
+TEST_F(OnGpu, NothingIsBuiltAndLittleAllocatedAfterWarmUp) {
+  Rng rng(1);
+  Session session(subject_, make_problem(random_call(rng), kShape, rng));
+  CudnnAttention& attention = backend_of(session);
+  attention.warm_up(session.call(), session.forward_views(), kShape.q_rows);
+  attention.warm_up(session.call(), session.backward_views(), kShape.q_rows);
+  const std::int64_t builds = attention.graph_builds();
+  EXPECT_GT(builds, 0);
+  for (int i = 0; i < 20; ++i) {
+    const AttentionCall call = random_call(rng);
+    session.forward(call);
+    session.backward(call);
+  }
+  session.synchronize();
+  EXPECT_EQ(attention.graph_builds(), builds);
+  EXPECT_LE(attention.scratch_bytes(), std::int64_t{400} << 20) << "the cap is 256 MB of tensors";
+}
+
+TEST_F(OnGpu, TheSameCallAgainBuildsAndAllocatesNothing) {
+  Rng rng(2);
+  Session session(subject_, make_problem(random_call(rng), kShape, rng));
+  session.forward();
+  session.backward();
+  CudnnAttention& attention = backend_of(session);
+  const std::int64_t builds = attention.graph_builds();
+  const std::int64_t allocations = attention.scratch_allocations();
+  for (int i = 0; i < 3; ++i) {
+    session.forward();
+    session.backward();
+  }
+  session.synchronize();
+  EXPECT_EQ(attention.graph_builds(), builds);
+  EXPECT_EQ(attention.scratch_allocations(), allocations);
+}
+
+TEST_F(OnGpu, BackendsOfOneProcessShareGraphs) {
+  Rng rng(3);
+  const Problem problem = make_problem(random_call(rng), kShape, rng);
+  Session first(subject_, problem), second(subject_, problem);
+  first.forward();
+  const std::int64_t builds = backend_of(first).graph_builds();
+  second.forward();
+  EXPECT_EQ(backend_of(second).graph_builds(), builds);
+}
+
+TEST_F(OnGpu, LessScratchGivesTheSameGradientsInMoreCalls) {
+  Rng rng(4);
+  const Problem problem = make_problem(random_call(rng), kShape, rng);
+  const auto dk_of = [&](std::int64_t bytes) {
+    const CudnnSubject subject({bytes, false});
+    Session session(subject, problem);
+    session.forward();
+    session.backward();
+    session.synchronize();
+    return session.download().dk;
+  };
+  const HostTensor whole = dk_of(std::int64_t{1} << 30), parts = dk_of(std::int64_t{16} << 20);
+  double largest = 0, error = 0;
+  for (std::size_t i = 0; i < whole.values.size(); ++i) {
+    largest = std::max(largest, std::abs(whole.values[i]));
+    error = std::max(error, std::abs(whole.values[i] - parts.values[i]));
+  }
+  EXPECT_LE(error, 2 * step(DType::kBf16) * largest) << "a rounding of each at most";
+}
+
+TEST_F(OnGpu, DeterministicGradientsOfManyTilesHaveTheSameBits) {
+  const DeterministicSubject subject;
+  Rng rng(5);
+  const Problem problem = make_problem(random_call(rng), kShape, rng);
+  const auto bits = [&] {
+    Session session(subject, problem);
+    session.forward();
+    session.backward();
+    session.synchronize();
+    return session.images();
+  };
+  const auto first = bits();
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(bits(), first);
+}
+
+TEST_F(OnGpu, UnalignedRowsAndOddDimensionsAreRefused) {
+  Rng rng(6);
+  Session session(subject_, make_problem(random_call(rng), kShape, rng));
+  ForwardTensors odd = session.forward_views();
+  odd.k.row_stride += 4;
+  EXPECT_THROW(session.backend().forward(session.call(), odd, session.stream()), ConfigError);
+  odd = session.forward_views();
+  odd.v.dim = odd.o.dim = 72;
+  EXPECT_THROW(session.backend().forward(session.call(), odd, session.stream()), ConfigError);
+}
+
+}  // namespace
+}  // namespace libra::conformance
