@@ -73,10 +73,11 @@ Outcome execute(const std::vector<std::string>& arguments, const Console& consol
   app.set_version_flag("--version", fmt::format("libra {}", kVersion));
   app.require_subcommand(1);
   app.footer("libra COMMAND --help describes a command's options.");
-  const std::vector<Command> commands = {add_corpus_command(app),   add_plan_command(app),
-                                         add_run_command(app),      add_show_command(app),
-                                         add_validate_command(app), add_simulate_command(app),
-                                         add_tune_command(app),     add_paper_command(app)};
+  const std::vector<Command> commands = {add_corpus_command(app),    add_plan_command(app),
+                                         add_simulate_command(app),  add_tune_command(app),
+                                         add_paper_command(app),     add_run_command(app),
+                                         add_calibrate_command(app), add_replay_command(app),
+                                         add_show_command(app),      add_validate_command(app)};
   check_command(commands, arguments);
   try {
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));

@@ -22,9 +22,11 @@ struct Command {
   std::function<int(const Console&)> run;  ///< the exit code; throws what went wrong
 };
 
+Command add_calibrate_command(CLI::App& parent);
 Command add_corpus_command(CLI::App& parent);
 Command add_paper_command(CLI::App& parent);
 Command add_plan_command(CLI::App& parent);
+Command add_replay_command(CLI::App& parent);
 Command add_run_command(CLI::App& parent);
 Command add_show_command(CLI::App& parent);
 Command add_simulate_command(CLI::App& parent);

@@ -40,9 +40,7 @@ std::shared_ptr<const DeviceProfile> load_device(const JobOptions& options,
 
 PieceCost piece_cost(const std::shared_ptr<const DeviceProfile>& device) {
   if (!device) return flops_cost;
-  return [device](TokenRange queries, std::int32_t heads) {
-    return device->forward_ps(queries, heads);
-  };
+  return seconds_cost(device);
 }
 
 }  // namespace

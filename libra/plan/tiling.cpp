@@ -1,6 +1,7 @@
 #include "libra/plan/tiling.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace libra {
 namespace {
@@ -59,6 +60,12 @@ class BlockCutter {
 
 std::int64_t flops_cost(TokenRange queries, std::int32_t heads) {
   return query_key_pairs(queries) * heads;
+}
+
+PieceCost seconds_cost(std::shared_ptr<const DeviceProfile> device) {
+  return [device = std::move(device)](TokenRange queries, std::int32_t heads) {
+    return device->forward_ps(queries, heads) + device->backward_ps(queries, heads);
+  };
 }
 
 Tiling make_tiling(const PlanOptions& options, const HomeLayout& layout, const PieceCost& cost) {

@@ -14,10 +14,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "libra/base/range.h"
+#include "libra/cost/device_profile.h"
 #include "libra/plan/head_split.h"
 #include "libra/plan/home_layout.h"
 
@@ -67,6 +69,9 @@ using PieceCost = std::function<std::int64_t(TokenRange queries, std::int32_t he
 
 /// Query-key pairs times heads.
 std::int64_t flops_cost(TokenRange queries, std::int32_t heads);
+
+/// Picoseconds of one layer's forward and backward on this device.
+PieceCost seconds_cost(std::shared_ptr<const DeviceProfile> device);
 
 /// Linear in the number of fragments and blocks, plus a sort of the fragments by row.
 Tiling make_tiling(const PlanOptions& options, const HomeLayout& layout,

@@ -1,0 +1,124 @@
+#include "libra/cli/gpu_attention_timer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "libra/attention/cudnn/cudnn_attention.h"
+#include "libra/base/check.h"
+#include "libra/cli/gpu_tensors.h"
+#include "libra/cuda/cuda_stream.h"
+#include "libra/cuda/device.h"
+#include "libra/plan/tiling.h"
+
+namespace libra::cli {
+namespace {
+
+constexpr double kSaturatingFlops = 2.5e12;
+
+void add_entry(TimedCall& call, TokenRange queries, std::int64_t q_row, std::int64_t kv_row,
+               std::int32_t group) {
+  const std::int32_t q_head = group * call.q_heads;
+  const std::int32_t kv_head = q_head * TimedCall::kKvHeads / TimedCall::kQHeads;
+  const std::int64_t size = queries.size();
+  call.forward.push_back(
+      {q_row, size, kv_row, queries.end, q_head, kv_head, Mask::kBottomRightCausal});
+  call.backward.push_back(
+      {q_row, size, kv_row + queries.begin, size, q_head, kv_head, Mask::kTopLeftCausal});
+  if (queries.begin > 0) {
+    call.backward.push_back({q_row, size, kv_row, queries.begin, q_head, kv_head, Mask::kFull});
+  }
+}
+
+}  // namespace
+
+TimedCall repeated_call(TokenRange queries, std::int32_t heads, std::int64_t count,
+                        std::int64_t rows) {
+  TimedCall call;
+  call.q_heads = heads;
+  call.kv_heads = std::max(1, heads * TimedCall::kKvHeads / TimedCall::kQHeads);
+  const std::int64_t groups = TimedCall::kQHeads / heads;
+  const std::int64_t key_places = rows / queries.end;
+  LIBRA_CHECK(key_places > 0 && (count + groups - 1) / groups * queries.size() <= rows,
+              "{} entries of {} queries do not fit {} rows", count, queries.size(), rows);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t place = i / groups;
+    add_entry(call, queries, place * queries.size(), place % key_places * queries.end,
+              static_cast<std::int32_t>(i % groups));
+  }
+  call.pairs = count * query_key_pairs(queries) * heads;
+  return call;
+}
+
+TimedCall saturating_call(TokenRange queries, std::int32_t heads, std::int64_t rows) {
+  const double flops_each =
+      4.0 * TimedCall::kDim * heads * static_cast<double>(query_key_pairs(queries));
+  const auto wanted = static_cast<std::int64_t>(std::ceil(kSaturatingFlops / flops_each));
+  const std::int64_t room = rows / queries.size() * (TimedCall::kQHeads / heads);
+  return repeated_call(queries, heads, std::clamp<std::int64_t>(wanted, 1, room), rows);
+}
+
+struct GpuAttentionTimer::Impl {
+  Impl(std::int32_t device, std::int64_t row_count)
+      : rows(row_count),
+        guard(device),
+        tensors(device, rows, TimedCall::kQHeads, TimedCall::kKvHeads, TimedCall::kDim),
+        stream(device),
+        attention(device) {}
+
+  double seconds(const std::function<void()>& enqueue, int repetitions) {
+    for (int i = 0; i < 2; ++i) enqueue();  // graphs are built, memory grows
+    stream.synchronize();
+    std::vector<double> times(static_cast<std::size_t>(repetitions));
+    for (double& time : times) {
+      Timestamp begin, end;
+      stream.mark(&begin);
+      enqueue();
+      stream.mark(&end);
+      stream.synchronize();
+      time = static_cast<double>(end.wall_ns - begin.wall_ns) * 1e-9;
+    }
+    std::nth_element(times.begin(), times.begin() + repetitions / 2, times.end());
+    return times[static_cast<std::size_t>(repetitions / 2)];
+  }
+
+  AttentionCall call(const TimedCall& timed, const std::vector<Entry>& entries) const {
+    AttentionCall call;
+    call.entries = entries;
+    call.q_heads = timed.q_heads;
+    call.kv_heads = timed.kv_heads;
+    call.softmax_scale = 1 / std::sqrt(static_cast<double>(TimedCall::kDim));
+    return call;
+  }
+
+  std::int64_t rows;
+  DeviceGuard guard;
+  GpuTensors tensors;
+  CudaStream stream;
+  CudnnAttention attention;
+};
+
+GpuAttentionTimer::GpuAttentionTimer(std::int32_t device, std::int64_t rows)
+    : impl_(std::make_unique<Impl>(device, rows)) {}
+
+GpuAttentionTimer::~GpuAttentionTimer() = default;
+
+std::int64_t GpuAttentionTimer::rows() const { return impl_->rows; }
+
+double GpuAttentionTimer::forward_seconds(const TimedCall& timed, int repetitions) {
+  const AttentionCall call = impl_->call(timed, timed.forward);
+  return impl_->seconds(
+      [&] { impl_->attention.forward(call, impl_->tensors.forward(), impl_->stream); },
+      repetitions);
+}
+
+double GpuAttentionTimer::backward_seconds(const TimedCall& timed, int repetitions) {
+  const AttentionCall forward = impl_->call(timed, timed.forward);  // leaves O and LSE
+  impl_->attention.forward(forward, impl_->tensors.forward(), impl_->stream);
+  const AttentionCall call = impl_->call(timed, timed.backward);
+  return impl_->seconds(
+      [&] { impl_->attention.backward(call, impl_->tensors.accumulating(), impl_->stream); },
+      repetitions);
+}
+
+}  // namespace libra::cli
