@@ -112,9 +112,10 @@ void attend(Head& head, std::int64_t first, std::int64_t query, double scale, Ro
   }
 }
 
-void add_share(const Matrix& share, HostTensor& sum, std::int32_t head) {
+void add_share(Matrix& share, HostTensor& sum, std::int32_t head, Rounding round) {
   Matrix total(sum, head);
   for (std::int64_t row = 0; row < sum.rows(); ++row) {
+    for (std::int32_t c = 0; c < share.dim(); ++c) share[row][c] = round(share[row][c]);
     add(1.0, share[row], total[row], share.dim());
   }
   total.store(sum, head);
@@ -154,8 +155,8 @@ LayerOutputs compute(const PackedSequence& sequence, const SequenceTensors& in,
     head.o.store(out.o, q_head);
     head.lse.store(out.lse, q_head);
     head.dq.store(out.dq, q_head);
-    add_share(head.dk, out.dk, kv_head);
-    add_share(head.dv, out.dv, kv_head);
+    add_share(head.dk, out.dk, kv_head, round);
+    add_share(head.dv, out.dv, kv_head, round);
   }
   for (HostTensor* tensor : {&out.o, &out.dq, &out.dk, &out.dv}) round_all(*tensor, round);
   return out;

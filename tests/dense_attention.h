@@ -11,8 +11,9 @@ namespace libra::testing {
 LayerOutputs dense_attention(const PackedSequence& sequence, const SequenceTensors& inputs,
                              double softmax_scale);
 
-/// The same as a bf16 program computes it: probabilities, score gradients and outputs (but for the
-/// LSE) are rounded to bf16, sums are not. Outputs are fp64.
+/// The same as a bf16 program computes it: probabilities, score gradients, outputs (but for the
+/// LSE) and each query head's share of dK and dV are rounded to bf16, sums are not. Outputs are
+/// fp64.
 LayerOutputs dense_attention_in_bf16(const PackedSequence& sequence, const SequenceTensors& inputs,
                                      double softmax_scale);
 

@@ -151,6 +151,7 @@ TEST_P(PassOrders, AnyWorkerMayBeLate) {
 class OneQueue final : public TransportDecorator {
  public:
   using TransportDecorator::TransportDecorator;
+  bool posts_ahead() const override { return false; }
   Handle post(const Exchange& exchange, Stream& stream) override {
     const Handle sent = TransportDecorator::post({exchange.tag, exchange.sends, {}}, stream);
     wait(TransportDecorator::post({exchange.tag, {}, exchange.receives}, stream), stream);

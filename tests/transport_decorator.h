@@ -15,6 +15,7 @@ class TransportDecorator : public Transport {
   explicit TransportDecorator(std::unique_ptr<Transport> inner) : inner_(std::move(inner)) {}
 
   std::string name() const override { return inner_->name(); }
+  bool posts_ahead() const override { return inner_->posts_ahead(); }
   std::int32_t worker() const override { return inner_->worker(); }
   std::int32_t workers() const override { return inner_->workers(); }
   void reserve_arena(std::int64_t bytes) override { inner_->reserve_arena(bytes); }

@@ -25,8 +25,8 @@ class Stream {
   virtual void mark(Timestamp* out) = 0;
 
   /// Blocks the caller until everything enqueued has run. Throws the error of the first task that
-  /// failed (TransportError past a deadline), once; after it the stream takes no more work until it
-  /// is destroyed.
+  /// failed (TransportError past a deadline), now and at every later call; a stream that has failed
+  /// computes no more.
   virtual void synchronize() = 0;
 };
 

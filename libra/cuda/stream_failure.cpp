@@ -22,11 +22,9 @@ bool StreamFailure::failed() const {
   return std::atomic_ref(*flag_).load(std::memory_order_acquire) != 0;
 }
 
-void StreamFailure::rethrow() {
+void StreamFailure::rethrow() const {
   const std::lock_guard lock(mutex_);
-  if (reason_.empty() || thrown_) return;
-  thrown_ = true;
-  throw TransportError(reason_);
+  if (!reason_.empty()) throw TransportError(reason_);
 }
 
 }  // namespace libra

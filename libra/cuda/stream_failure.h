@@ -21,8 +21,8 @@ class StreamFailure {
 
   bool failed() const;
 
-  /// Throws TransportError with the reason if fail() was called and this has not thrown yet.
-  void rethrow();
+  /// Throws TransportError with the reason if fail() was called.
+  void rethrow() const;
 
   /// Not 0 after a failure. Host memory that kernels of every device can read.
   const std::uint32_t* flag() const { return flag_; }
@@ -32,7 +32,6 @@ class StreamFailure {
   std::uint32_t* flag_ = nullptr;
   mutable std::mutex mutex_;
   std::string reason_;
-  bool thrown_ = false;
 };
 
 }  // namespace libra

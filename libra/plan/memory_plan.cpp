@@ -82,8 +82,9 @@ ArenaLayout arena_layout(const Sizes& s, const PlanOptions& options) {
       backward.add(q_slots, s.q_rows, q_token_bytes(s.shape, s.heads.chunk_heads, s.storage));
   arena.dk = backward.add(kv_slots, s.kv_rows, k_row);
   arena.dv = backward.add(kv_slots, s.kv_rows, v_row);
-  arena.dk_home = backward.add(kv_slots, s.lent_rows, k_row);
-  arena.dv_home = backward.add(kv_slots, s.lent_rows, v_row);
+  // A slot per KV chunk: what others computed comes home whenever it is ready.
+  arena.dk_home = backward.add(s.heads.kv_chunks, s.lent_rows, k_row);
+  arena.dv_home = backward.add(s.heads.kv_chunks, s.lent_rows, v_row);
   arena.bytes = std::max(forward.end(), backward.end());
   return arena;
 }

@@ -39,7 +39,8 @@ struct ArenaLayout {
   Region q, k, v, o, lse;  ///< forward, and backward with refetch
   Region d_o, dq;          ///< backward; dq in storage dtype
   Region dk, dv;           ///< accumulation dtype, of fetched keys, on their way home
-  /// Accumulation dtype, at home, of keys that others fetched: in kv_moves order.
+  /// Accumulation dtype, at home, of keys that others fetched: in kv_moves order, a slot per KV
+  /// chunk.
   Region dk_home, dv_home;
   std::int64_t bytes = 0;
 };

@@ -25,7 +25,8 @@ BackwardPass::BackwardPass(const PassArguments& arguments, const BackwardTensors
       own_(own),
       accumulating_(accumulating_in(memory().scratch, scratch, own)),
       scratch_(scratch),
-      key_gradients_(at(heads().kv_chunks)) {}
+      key_gradients_(at(heads().kv_chunks)),
+      lent_gradients_(at(heads().kv_chunks)) {}
 
 ChunkedPass::Legs BackwardPass::legs_of(const PlanOptions& options, const BackwardTensors& own) {
   Legs legs{Phase::kBackwardDispatch, Phase::kBackwardReturn, {}, {}, {}};
@@ -40,6 +41,7 @@ ChunkedPass::Legs BackwardPass::legs_of(const PlanOptions& options, const Backwa
 }
 
 void BackwardPass::prepare() {
+  const EventLog::Span span = context().log.span("backward clear", -1, stream());
   for (const TensorView& sum : {accumulating_.dq, accumulating_.dk, accumulating_.dv}) {
     attention().fill(sum, 0.0, stream());
   }
@@ -68,9 +70,9 @@ void BackwardPass::compute_chunk(std::int32_t chunk) {
   attention().convert(dq, chunk_tensors().q(arena().memory, memory().arena.dq, chunk), stream());
 }
 
-// A slot of dK and dV is free: the gradients of two KV chunks ago were awaited with those of the
-// last one.
+// The slot is that of two KV chunks ago, whose gradients must have left.
 void BackwardPass::clear_key_gradients(std::int32_t kv_chunk) {
+  if (kv_chunk >= 2) wait(key_gradients_[at(kv_chunk - 2)]);
   const auto& [base, layout] = arena();
   attention().fill(chunk_tensors().dk_sum(base, layout.dk, kv_chunk), 0.0, stream());
   attention().fill(chunk_tensors().dv_sum(base, layout.dv, kv_chunk), 0.0, stream());
@@ -96,35 +98,58 @@ BackwardTensors BackwardPass::tensors_of(const EntryGroup& group, std::int32_t c
   return tensors;
 }
 
-// The gradients of the KV chunk before have had the time of this one to come home.
 void BackwardPass::finish_chunk(std::int32_t chunk) {
   if (!heads().last_of_kv_chunk(chunk)) return;
   const std::int32_t kv_chunk = heads().kv_chunk_of(chunk);
   post_key_gradients(kv_chunk);
-  if (kv_chunk > 0) add_key_gradients(kv_chunk - 1);
+  add_own_share(kv_chunk);
 }
 
+// What others computed is added last, when it has had the time of all chunks to come home.
 void BackwardPass::finish() {
-  add_key_gradients(heads().kv_chunks - 1);
+  for (std::int32_t kv_chunk = 0; kv_chunk < heads().kv_chunks; ++kv_chunk) {
+    wait(goes_ahead() ? lent_gradients_[at(kv_chunk)] : key_gradients_[at(kv_chunk)]);
+    add_others_share(kv_chunk);
+  }
+  for (const Handle handle : key_gradients_) wait(handle);
   convert_gradients();
+}
+
+void BackwardPass::post_ahead() {
+  for (std::int32_t kv_chunk = 0; kv_chunk < heads().kv_chunks; ++kv_chunk) {
+    Exchange gradients = exchange(Phase::kGradientReturn, kv_chunk);
+    receive_key_gradients(gradients, kv_chunk);
+    lent_gradients_[at(kv_chunk)] = post(gradients);
+  }
 }
 
 void BackwardPass::post_key_gradients(std::int32_t kv_chunk) {
   Exchange gradients = exchange(Phase::kGradientReturn, kv_chunk);
-  routes().return_gradients(gradients, &ArenaLayout::dk, &ArenaLayout::dk_home, kv_chunk,
-                            arena().memory);
-  routes().return_gradients(gradients, &ArenaLayout::dv, &ArenaLayout::dv_home, kv_chunk,
-                            arena().memory);
+  routes().send_gradients(gradients, &ArenaLayout::dk, kv_chunk, arena().memory);
+  routes().send_gradients(gradients, &ArenaLayout::dv, kv_chunk, arena().memory);
+  if (!goes_ahead()) receive_key_gradients(gradients, kv_chunk);
   key_gradients_[at(kv_chunk)] = post(gradients);
 }
 
-// This worker's own share of fetched groups first, then what comes home: kv_out is sorted by
-// destination.
-void BackwardPass::add_key_gradients(std::int32_t kv_chunk) {
+void BackwardPass::receive_key_gradients(Exchange& gradients, std::int32_t kv_chunk) const {
+  std::byte* const memory = arena().memory;
+  routes().receive_gradients(gradients, &ArenaLayout::dk, &ArenaLayout::dk_home, kv_chunk, memory);
+  routes().receive_gradients(gradients, &ArenaLayout::dv, &ArenaLayout::dv_home, kv_chunk, memory);
+}
+
+// This worker's own share of fetched groups, which the arena holds, before its slot is used again.
+void BackwardPass::add_own_share(std::int32_t kv_chunk) {
+  if (program().kv_copies.empty()) return;
+  const EventLog::Span span = context().log.span("backward own share", kv_chunk, stream());
   for (const RowMove& copy : program().kv_copies) {
     add_rows({memory().arena.dk, memory().arena.dv, copy.to_row}, copy, kv_chunk);
   }
-  wait(key_gradients_[at(kv_chunk)]);
+}
+
+// In the order of destinations: kv_out is sorted by them.
+void BackwardPass::add_others_share(std::int32_t kv_chunk) {
+  if (program().kv_out.empty()) return;
+  const EventLog::Span span = context().log.span("backward others' share", kv_chunk, stream());
   std::int64_t staged_row = 0;
   for (const RowMove& move : program().kv_out) {
     add_rows({memory().arena.dk_home, memory().arena.dv_home, staged_row}, move, kv_chunk);
@@ -145,6 +170,7 @@ void BackwardPass::add_rows(const GradientRows& from, const RowMove& move, std::
 // dQ of queries computed elsewhere comes home in the storage dtype, straight into the caller's
 // rows.
 void BackwardPass::convert_gradients() {
+  const EventLog::Span span = context().log.span("backward convert", -1, stream());
   for (const OwnBlock& block : program().computed_here) {
     attention().convert(
         sub_tensor(accumulating_.dq, block.row, block.rows, block.q_head, block.heads),

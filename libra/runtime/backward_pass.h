@@ -21,6 +21,7 @@ class BackwardPass final : public ChunkedPass {
   static Legs legs_of(const PlanOptions& options, const BackwardTensors& own);
   std::vector<TensorView> outputs() const override { return {own_.dq, own_.dk, own_.dv}; }
   void prepare() override;
+  void post_ahead() override;
   void compute_local() override;
   void compute_chunk(std::int32_t chunk) override;
   void finish_chunk(std::int32_t chunk) override;
@@ -29,7 +30,9 @@ class BackwardPass final : public ChunkedPass {
   void clear_key_gradients(std::int32_t kv_chunk);
   BackwardTensors tensors_of(const EntryGroup& group, std::int32_t chunk) const;
   void post_key_gradients(std::int32_t kv_chunk);
-  void add_key_gradients(std::int32_t kv_chunk);
+  void receive_key_gradients(Exchange& gradients, std::int32_t kv_chunk) const;
+  void add_own_share(std::int32_t kv_chunk);
+  void add_others_share(std::int32_t kv_chunk);
   /// Where the gradients of a move's keys lie in the arena.
   struct GradientRows {
     const Region& dk;
@@ -44,7 +47,8 @@ class BackwardPass final : public ChunkedPass {
   BackwardTensors own_;           // dq, dk, dv: the caller's, in the storage dtype
   BackwardTensors accumulating_;  // the same with dq, dk, dv in scratch
   std::byte* scratch_;
-  std::vector<Handle> key_gradients_;  // by KV chunk: dK and dV, both ways
+  std::vector<Handle> key_gradients_;   // by KV chunk: dK and dV, leaving; else both ways
+  std::vector<Handle> lent_gradients_;  // by KV chunk, if posts go ahead: coming home
 };
 
 }  // namespace libra

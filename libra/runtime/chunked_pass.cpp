@@ -23,6 +23,7 @@ ChunkedPass::ChunkedPass(const PassArguments& arguments, Legs legs)
       chunk_tensors_(arguments.plan),
       step_(arguments.context.next_step++),
       arena_(arguments.context.transport.arena()),
+      goes_ahead_(arguments.context.transport.posts_ahead()),
       dispatched_(at(options().chunks)),
       returned_(at(options().chunks)),
       arriving_(at(options().chunks)) {}
@@ -37,11 +38,16 @@ void ChunkedPass::run() {
 }
 
 void ChunkedPass::enqueue() {
+  if (goes_ahead_) {
+    for (std::int32_t chunk = 0; chunk < options().chunks; ++chunk) post_home(chunk);
+    post_ahead();
+  }
   prepare();
   for (std::int32_t chunk = 0; chunk < kSlots; ++chunk) post_dispatch(chunk);
   compute_local();
   for (std::int32_t chunk = 0; chunk < options().chunks; ++chunk) run_chunk(chunk);
   finish();
+  for (const Handle handle : lent_) wait(handle);
   for (const Handle handle : returned_) wait(handle);
   for (const Handle handle : arriving_) wait(handle);
   for (const TensorView& output : outputs()) attention().poison_on_failure(output, stream());
@@ -67,15 +73,39 @@ void ChunkedPass::run_chunk(std::int32_t chunk) {
   finish_chunk(chunk);
 }
 
+void ChunkedPass::post_home(std::int32_t chunk) {
+  Exchange lent = exchange(legs_.dispatch, chunk);
+  add_sends(lent, chunk);
+  lent_.push_back(post(lent));
+  Exchange results = exchange(legs_.back, chunk);
+  add_results(results, chunk);
+  arriving_[at(chunk)] = post(results);
+}
+
+void ChunkedPass::add_sends(Exchange& exchange, std::int32_t chunk) const {
+  for (const Leg& leg : legs_.queries) routes().send_queries(exchange, leg.own, leg.region, chunk);
+  if (!heads().first_of_kv_chunk(chunk)) return;
+  for (const Leg& leg : legs_.keys) {
+    routes().send_keys(exchange, leg.own, leg.region, heads().kv_chunk_of(chunk));
+  }
+}
+
+void ChunkedPass::add_results(Exchange& exchange, std::int32_t chunk) const {
+  for (const Leg& leg : legs_.results) {
+    routes().return_receives(exchange, leg.own, leg.region, chunk);
+  }
+}
+
 void ChunkedPass::post_dispatch(std::int32_t chunk) {
   if (chunk >= options().chunks) return;
   Exchange dispatch = exchange(legs_.dispatch, chunk);
+  if (!goes_ahead_) add_sends(dispatch, chunk);
   for (const Leg& leg : legs_.queries) {
-    routes().dispatch_queries(dispatch, leg.own, leg.region, chunk, arena_);
+    routes().receive_queries(dispatch, leg.region, chunk, arena_);
   }
   if (heads().first_of_kv_chunk(chunk)) {
     for (const Leg& leg : legs_.keys) {
-      routes().dispatch_keys(dispatch, leg.own, leg.region, heads().kv_chunk_of(chunk), arena_);
+      routes().receive_keys(dispatch, leg.region, heads().kv_chunk_of(chunk), arena_);
     }
   }
   dispatched_[at(chunk)] = post(dispatch);
@@ -83,6 +113,8 @@ void ChunkedPass::post_dispatch(std::int32_t chunk) {
 
 // Keys of a fetched group that this worker holds itself go between those that are fetched.
 void ChunkedPass::copy_resident_keys(std::int32_t kv_chunk) {
+  if (program().kv_copies.empty() || legs_.keys.empty()) return;
+  const EventLog::Span span = context().log.span(span_name("own keys"), kv_chunk, stream());
   for (const RowMove& move : program().kv_copies) {
     const std::int32_t head = routes().own_kv_head(move.shard, kv_chunk);
     for (const Leg& leg : legs_.keys) {
@@ -98,14 +130,17 @@ void ChunkedPass::copy_resident_keys(std::int32_t kv_chunk) {
 // results come.
 void ChunkedPass::post_return(std::int32_t chunk) {
   Exchange out = exchange(legs_.back, chunk);
-  Exchange home = out;
-  for (const Leg& leg : legs_.results) {
-    routes().return_sends(out, leg.region, chunk, arena_);
-    routes().return_receives(home, leg.own, leg.region, chunk);
-  }
-  out.more = true;
+  for (const Leg& leg : legs_.results) routes().return_sends(out, leg.region, chunk, arena_);
+  out.more = !goes_ahead_;
   returned_[at(chunk)] = post(out);
-  arriving_[at(chunk)] = post(home);
+  if (goes_ahead_) return;
+  Exchange results = exchange(legs_.back, chunk);
+  add_results(results, chunk);
+  arriving_[at(chunk)] = post(results);
+}
+
+std::string ChunkedPass::span_name(const char* what) const {
+  return fmt::format("{} {}", legs_.back == Phase::kForwardReturn ? "forward" : "backward", what);
 }
 
 }  // namespace libra

@@ -2,9 +2,15 @@
 // returned when. What is computed is the passes' part (forward_pass.h, backward_pass.h); the
 // picture is in pipeliner.h.
 //
-// Order. All workers go through the same phases in the same order, and enqueue of each phase the
-// sends before the receives and before anything that waits. So a pass ends even where all of a
-// worker's work, receives among it, runs in one in-order queue.
+// Two roles. As a home, a worker sends its own Q, K and V and receives what others computed for
+// it; that hangs on nothing that it computes itself, so all of it is posted when the pass begins,
+// and guests elsewhere are never held up by this worker's own work. As a guest of other homes, it
+// receives, computes and sends back chunk by chunk.
+//
+// Where a transport cannot have posts wait for long (Transport::posts_ahead), the home's part of a
+// chunk is posted with the guest's, in the same order on every worker, and of each phase the sends
+// before the receives and before anything that waits. Such a pass ends even where all of a worker's
+// work, receives among it, runs in one in-order queue.
 //
 // Slots. Arenas have two slots per tensor, so the first two dispatches run under the local work.
 // The dispatch of chunk i + 1 goes where chunk i - 1 was, whose computation is enqueued already.
@@ -63,6 +69,8 @@ class ChunkedPass {
 
   virtual std::vector<TensorView> outputs() const = 0;
   virtual void prepare() = 0;
+  /// As a home, what only this pass has besides its legs. Called if posts go ahead.
+  virtual void post_ahead() {}
   virtual void compute_local() = 0;
   virtual void compute_chunk(std::int32_t chunk) = 0;
   /// After the results of the chunk were sent.
@@ -70,11 +78,17 @@ class ChunkedPass {
   /// After the last chunk; the last results may still be on their way.
   virtual void finish() = 0;
 
+  /// "forward " or "backward ", and what.
+  std::string span_name(const char* what) const;
+
   Handle post(const Exchange& exchange) { return context().transport.post(exchange, stream()); }
   void wait(Handle handle) { context().transport.wait(handle, stream()); }
   Exchange exchange(Phase phase, std::int32_t chunk) const {
     return {{step_, phase, chunk, 0}, {}, {}, false};
   }
+
+  /// Whether the home's part of all chunks is posted when the pass begins.
+  bool goes_ahead() const { return goes_ahead_; }
 
   const PlanOptions& options() const { return arguments_.plan.options; }
   const WorkerProgram& program() const { return arguments_.program; }
@@ -93,6 +107,9 @@ class ChunkedPass {
   void enqueue();
   void abandon(const std::string& reason);
   void run_chunk(std::int32_t chunk);
+  void post_home(std::int32_t chunk);
+  void add_sends(Exchange& exchange, std::int32_t chunk) const;
+  void add_results(Exchange& exchange, std::int32_t chunk) const;
   void post_dispatch(std::int32_t chunk);
   void copy_resident_keys(std::int32_t kv_chunk);
   void post_return(std::int32_t chunk);
@@ -102,7 +119,9 @@ class ChunkedPass {
   ChunkTensors chunk_tensors_;
   std::int32_t step_;
   std::byte* arena_;
-  std::vector<Handle> dispatched_;  // by chunk, both ways
+  bool goes_ahead_;
+  std::vector<Handle> lent_;        // by chunk, if posts go ahead: own tensors, leaving
+  std::vector<Handle> dispatched_;  // by chunk: foreign queries and keys; else both ways
   std::vector<Handle> returned_;    // by chunk: results of foreign queries, leaving
   std::vector<Handle> arriving_;    // by chunk: results of own queries, coming home
 };

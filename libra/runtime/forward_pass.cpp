@@ -38,7 +38,7 @@ void ForwardPass::compute_local() {
 }
 
 void ForwardPass::compute_chunk(std::int32_t chunk) {
-  const bool keeps = options().backward == BackwardMode::kKeep;
+  const bool keeps = options().backward == BackwardMode::kKeep && memory().saved.bytes > 0;
   if (keeps) save_inputs(chunk);
   attend(chunk);
   if (keeps) save_results(chunk);
@@ -56,6 +56,7 @@ void ForwardPass::attend(std::int32_t chunk) {
 }
 
 void ForwardPass::save_inputs(std::int32_t chunk) {
+  const EventLog::Span span = context().log.span("forward keep inputs", chunk, stream());
   save(memory().arena.q, memory().saved.q, chunk);
   if (!heads().first_of_kv_chunk(chunk)) return;
   const std::int32_t kv_chunk = heads().kv_chunk_of(chunk);
@@ -64,6 +65,7 @@ void ForwardPass::save_inputs(std::int32_t chunk) {
 }
 
 void ForwardPass::save_results(std::int32_t chunk) {
+  const EventLog::Span span = context().log.span("forward keep results", chunk, stream());
   save(memory().arena.o, memory().saved.o, chunk);
   save(memory().arena.lse, memory().saved.lse, chunk);
 }

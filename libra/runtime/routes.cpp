@@ -33,25 +33,33 @@ Transfer Routes::own_end(const RowMove& move, const TensorView& own, ArenaRegion
   return {move.to, as_rows(own), peer_region.row(slot, move.to_row)};
 }
 
-void Routes::dispatch_queries(Exchange& exchange, const TensorView& own, ArenaRegion region,
-                              std::int32_t chunk, std::byte* arena) const {
+void Routes::send_queries(Exchange& exchange, const TensorView& own, ArenaRegion region,
+                          std::int32_t chunk) const {
   for (const RowMove& move : program_.q_out) {
     const TensorView rows = sub_tensor(own, move.from_row, move.rows, own_q_head(move.shard, chunk),
                                        heads_.chunk_heads);
     exchange.sends.push_back(own_end(move, rows, region, chunk));
   }
+}
+
+void Routes::receive_queries(Exchange& exchange, ArenaRegion region, std::int32_t chunk,
+                             std::byte* arena) const {
   for (const RowMove& move : program_.q_in) {
     exchange.receives.push_back(arena_end(move, move.from, region, chunk, arena));
   }
 }
 
-void Routes::dispatch_keys(Exchange& exchange, const TensorView& own, ArenaRegion region,
-                           std::int32_t kv_chunk, std::byte* arena) const {
+void Routes::send_keys(Exchange& exchange, const TensorView& own, ArenaRegion region,
+                       std::int32_t kv_chunk) const {
   for (const RowMove& move : program_.kv_out) {
     const TensorView rows = sub_tensor(own, move.from_row, move.rows,
                                        own_kv_head(move.shard, kv_chunk), heads_.kv_chunk_heads);
     exchange.sends.push_back(own_end(move, rows, region, kv_chunk));
   }
+}
+
+void Routes::receive_keys(Exchange& exchange, ArenaRegion region, std::int32_t kv_chunk,
+                          std::byte* arena) const {
   for (const RowMove& move : program_.kv_in) {
     exchange.receives.push_back(arena_end(move, move.from, region, kv_chunk, arena));
   }
@@ -73,11 +81,15 @@ void Routes::return_receives(Exchange& exchange, const TensorView& own, ArenaReg
   }
 }
 
-void Routes::return_gradients(Exchange& exchange, ArenaRegion region, ArenaRegion home_region,
-                              std::int32_t kv_chunk, std::byte* arena) const {
+void Routes::send_gradients(Exchange& exchange, ArenaRegion region, std::int32_t kv_chunk,
+                            std::byte* arena) const {
   for (const RowMove& move : program_.kv_in) {
     exchange.sends.push_back(arena_end(move, move.from, region, kv_chunk, arena));
   }
+}
+
+void Routes::receive_gradients(Exchange& exchange, ArenaRegion region, ArenaRegion home_region,
+                               std::int32_t kv_chunk, std::byte* arena) const {
   std::int64_t staged = 0;
   for (const RowMove& move : program_.kv_out) {
     const Region& peer_region = memories_[at(move.to)].arena.*region;

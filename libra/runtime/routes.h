@@ -26,14 +26,18 @@ class Routes {
   /// `memories`: of every worker of the pool, by worker. Keeps references to plan and program.
   Routes(const PoolPlan& plan, const WorkerProgram& program, std::vector<WorkerMemory> memories);
 
-  /// Chunk `chunk` of own rows of a tensor with query heads goes out, foreign rows come into the
-  /// arena.
-  void dispatch_queries(Exchange& exchange, const TensorView& own, ArenaRegion region,
-                        std::int32_t chunk, std::byte* arena) const;
+  /// Chunk `chunk` of own rows of a tensor with query heads goes out.
+  void send_queries(Exchange& exchange, const TensorView& own, ArenaRegion region,
+                    std::int32_t chunk) const;
+  /// Foreign rows come into the arena.
+  void receive_queries(Exchange& exchange, ArenaRegion region, std::int32_t chunk,
+                       std::byte* arena) const;
 
   /// The same for K or V and KV chunk `kv_chunk`.
-  void dispatch_keys(Exchange& exchange, const TensorView& own, ArenaRegion region,
-                     std::int32_t kv_chunk, std::byte* arena) const;
+  void send_keys(Exchange& exchange, const TensorView& own, ArenaRegion region,
+                 std::int32_t kv_chunk) const;
+  void receive_keys(Exchange& exchange, ArenaRegion region, std::int32_t kv_chunk,
+                    std::byte* arena) const;
 
   /// Results for foreign queries leave the arena.
   void return_sends(Exchange& exchange, ArenaRegion region, std::int32_t chunk,
@@ -43,10 +47,13 @@ class Routes {
   void return_receives(Exchange& exchange, const TensorView& own, ArenaRegion region,
                        std::int32_t chunk) const;
 
-  /// dK or dV of fetched keys leaves `region`; those of own keys come into `home_region`, one
-  /// stretch of rows per move, in kv_out order.
-  void return_gradients(Exchange& exchange, ArenaRegion region, ArenaRegion home_region,
-                        std::int32_t kv_chunk, std::byte* arena) const;
+  /// dK or dV of fetched keys leaves `region`.
+  void send_gradients(Exchange& exchange, ArenaRegion region, std::int32_t kv_chunk,
+                      std::byte* arena) const;
+  /// Those of own keys leave `region` of the peers' arenas and come into `home_region`, one stretch
+  /// of rows per move, in kv_out order.
+  void receive_gradients(Exchange& exchange, ArenaRegion region, ArenaRegion home_region,
+                         std::int32_t kv_chunk, std::byte* arena) const;
 
   /// First head of a shard's chunk in the worker's own tensors.
   std::int32_t own_q_head(std::int32_t shard, std::int32_t chunk) const;

@@ -32,12 +32,14 @@ struct Worker {
 using PhaseOf = void (*)(Worker& worker, std::int32_t chunk, Exchange& exchange);
 
 void query_dispatch(Worker& w, std::int32_t chunk, Exchange& exchange) {
-  w.routes.dispatch_queries(exchange, w.queries.view(), &ArenaLayout::q, chunk, w.arena.data());
+  w.routes.send_queries(exchange, w.queries.view(), &ArenaLayout::q, chunk);
+  w.routes.receive_queries(exchange, &ArenaLayout::q, chunk, w.arena.data());
 }
 
 void key_dispatch(Worker& w, std::int32_t chunk, Exchange& exchange) {
   const std::int32_t kv_chunk = w.routes.heads().kv_chunk_of(chunk);
-  w.routes.dispatch_keys(exchange, w.keys.view(), &ArenaLayout::k, kv_chunk, w.arena.data());
+  w.routes.send_keys(exchange, w.keys.view(), &ArenaLayout::k, kv_chunk);
+  w.routes.receive_keys(exchange, &ArenaLayout::k, kv_chunk, w.arena.data());
 }
 
 void query_return(Worker& w, std::int32_t chunk, Exchange& exchange) {
@@ -47,8 +49,9 @@ void query_return(Worker& w, std::int32_t chunk, Exchange& exchange) {
 
 void gradient_return(Worker& w, std::int32_t chunk, Exchange& exchange) {
   const std::int32_t kv_chunk = w.routes.heads().kv_chunk_of(chunk);
-  w.routes.return_gradients(exchange, &ArenaLayout::dk, &ArenaLayout::dk_home, kv_chunk,
-                            w.arena.data());
+  w.routes.send_gradients(exchange, &ArenaLayout::dk, kv_chunk, w.arena.data());
+  w.routes.receive_gradients(exchange, &ArenaLayout::dk, &ArenaLayout::dk_home, kv_chunk,
+                             w.arena.data());
 }
 
 std::vector<Transfer> with_peer(const std::vector<Transfer>& transfers, std::int32_t peer) {

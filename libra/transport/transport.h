@@ -116,6 +116,10 @@ class Transport {
   virtual std::byte* arena() = 0;
   virtual std::int64_t arena_bytes() const = 0;
 
+  /// Whether an exchange may be posted long before its peer's half, while later posts and the
+  /// streams go on. If not, an exchange is best posted when its turn comes on every worker.
+  virtual bool posts_ahead() const { return true; }
+
   /// Enqueues this worker's half. The exchange is copied; the memory must live until a wait for it
   /// has passed.
   virtual Handle post(const Exchange& exchange, Stream& stream) = 0;

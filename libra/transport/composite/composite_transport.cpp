@@ -33,6 +33,7 @@ class CompositeTransport final : public Transport {
       : first_(std::move(first)), second_(std::move(second)), near_(std::move(near)) {}
 
   std::string name() const override { return first_->name() + "+" + second_->name(); }
+  bool posts_ahead() const override { return first_->posts_ahead() && second_->posts_ahead(); }
   std::int32_t worker() const override { return first_->worker(); }
   std::int32_t workers() const override { return first_->workers(); }
   void reserve_arena(std::int64_t bytes) override { first_->reserve_arena(bytes); }

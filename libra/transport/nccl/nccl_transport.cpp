@@ -85,6 +85,7 @@ class NcclTransport final : public Transport {
   NcclTransport& operator=(const NcclTransport&) = delete;
 
   std::string name() const override { return "nccl"; }
+  bool posts_ahead() const override { return false; }  // groups run one after the other
   std::int32_t worker() const override { return worker_; }
   std::int32_t workers() const override { return workers_; }
   void reserve_arena(std::int64_t bytes) override;

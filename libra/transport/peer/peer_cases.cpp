@@ -289,35 +289,34 @@ void silent_peer(Player& player) {
   expect_failed(player, {"worker 1", "step 1", "400 ms"});
 }
 
+// So often around the ring that everyone is in the middle of it when the first one is through.
+void rounds(Player& player, std::int32_t count) {
+  for (std::int32_t step = 0; step < count; ++step) {
+    post_and_wait(player, step);
+    player.stream.synchronize();
+  }
+}
+
 void leaving_peer(Player& player) {
+  const std::int32_t workers = player.transport->workers();
   player.transport->reserve_arena(2 * kHalf);
-  post_and_wait(player, 0);
-  player.stream.synchronize();
   if (player.transport->worker() == 1) {
+    rounds(player, workers);
     player.transport.reset();
     return;
   }
-  const bool needs_it = (player.transport->worker() + 1) % player.transport->workers() == 1 ||
-                        player.transport->worker() == 2;
-  if (needs_it) error_of([&] { post_and_wait(player, 1); });
+  error_of([&] { rounds(player, 2 * workers); });
   expect_failed(player, {"worker 1"});
 }
 
-// Once around the ring, so that worker 0 aborts when everyone is in the middle of it.
 void aborting_peer(Player& player) {
   const std::int32_t workers = player.transport->workers();
   player.transport->reserve_arena(2 * kHalf);
-  const auto rounds = [&](std::int32_t count) {
-    for (std::int32_t step = 0; step < count; ++step) {
-      post_and_wait(player, step);
-      player.stream.synchronize();
-    }
-  };
   if (player.transport->worker() == 0) {
-    rounds(workers);
+    rounds(player, workers);
     player.transport->abort("out of memory");
   } else {
-    error_of([&] { rounds(workers + 1); });
+    error_of([&] { rounds(player, workers + 1); });
   }
   expect_failed(player, {"worker 0", "out of memory"});
 }

@@ -8,10 +8,9 @@
 // memory moves up to 64 bytes at a time (agreement on the plan). What an exchange waits for is
 // waited for by streams, never by the host.
 //
-// Order. A post enqueues its signals before its waits, and every worker posts its phases in the
-// same order; so a pass ends also where all streams share one hardware queue
-// (CUDA_DEVICE_MAX_CONNECTIONS=1). A tag is posted once: one post with its sends, one with its
-// receives.
+// Order. A post enqueues its signals before its waits; so if every worker posts its phases in the
+// same order, a pass ends also where all streams share one hardware queue (one_queue). A tag is
+// posted once: one post with its sends, one with its receives.
 //
 // Failure. A watchdog thread looks every millisecond. When a peer's half is overdue, or a worker
 // has failed or left, it frees all streams of its process, marks them failed (what they leave is
@@ -31,6 +30,9 @@ struct PeerProcess {
   std::int32_t worker = 0;
   std::int32_t workers = 1;
   std::int32_t device = 0;
+  /// All streams of the process share one hardware queue (CUDA_DEVICE_MAX_CONNECTIONS=1): nothing
+  /// may wait on a stream before its turn has come on every worker.
+  bool one_queue = false;
 };
 
 /// Returns when all workers of the pool have come here. Throws ConfigError for options that cannot

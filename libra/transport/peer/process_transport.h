@@ -32,6 +32,7 @@ class ProcessTransport final : public Transport {
   ProcessTransport& operator=(const ProcessTransport&) = delete;
 
   std::string name() const override { return "peer"; }
+  bool posts_ahead() const override { return !process_.one_queue; }
   std::int32_t worker() const override { return process_.worker; }
   std::int32_t workers() const override { return process_.workers; }
   void reserve_arena(std::int64_t bytes) override;
