@@ -3,6 +3,7 @@
 //
 //   attention_rates                  the two cases of docs/results.md
 //   attention_rates --table          also rates over block length and heads per call
+//   attention_rates --elementwise    only what fill, convert and add reach, in GB/s
 //
 // TFLOP/s counts unmasked query-key pairs only: 4 * d * heads * pairs forward, 2.5 times that
 // backward. Times are of whole calls, kernels around cuDNN's included: the median of the
@@ -192,16 +193,40 @@ void run(const Work& work, const CudnnOptions& options, int repetitions) {
         2.5 * flops, attention);
 }
 
+// Bytes read and written, on 32 heads of 64K rows and on half of the heads.
+void run_elementwise(int repetitions) {
+  CudnnAttention attention(kDevice);
+  CudaStream stream(kDevice);
+  const Tensor sums = make_tensor(DType::kFp32, 65536, 32, kDim);
+  const Tensor more = make_tensor(DType::kFp32, 65536, 32, kDim);
+  const Tensor stored = make_tensor(DType::kBf16, 65536, 32, kDim);
+  for (const std::int32_t heads : {32, 16}) {
+    TensorView a = sums.view, b = more.view, c = stored.view;
+    a.heads = b.heads = c.heads = heads;
+    const double elements = 65536.0 * heads * kDim;
+    const auto report = [&](const char* name, double bytes, const std::function<void()>& enqueue) {
+      const Measured measured = measure(enqueue, stream, repetitions);
+      fmt::print(
+          "{{\"kernel\": \"{}\", \"heads\": {}, \"gb_per_s\": {:.0f}, \"spread\": {:.3f}}}\n", name,
+          heads, bytes * elements / measured.ms * 1e-6, measured.spread);
+    };
+    report("fill fp32", 4, [&] { attention.fill(a, 0.0, stream); });
+    report("convert fp32 to bf16", 6, [&] { attention.convert(a, c, stream); });
+    report("add fp32", 12, [&] { attention.add(a, b, stream); });
+  }
+}
+
 }  // namespace
 }  // namespace libra
 
 int main(int argc, char** argv) {
   using namespace libra;
   CLI::App app("Rates of attention on one GPU");
-  bool table = false;
+  bool table = false, elementwise = false;
   int repetitions = 5;
   CudnnOptions options;
   app.add_flag("--table", table, "also rates over block length and heads per call");
+  app.add_flag("--elementwise", elementwise, "only fill, convert and add");
   app.add_flag("--deterministic", options.deterministic, "the same bits every time");
   app.add_option("--scratch-bytes", options.max_scratch_bytes, "bound of the scratch memory");
   app.add_option("--repetitions", repetitions, "timed calls of each kind");
@@ -211,6 +236,10 @@ int main(int argc, char** argv) {
     return 1;
   }
   fmt::print("{{\"device\": \"{}\"}}\n", device_name(kDevice));
+  if (elementwise) {
+    run_elementwise(repetitions);
+    return 0;
+  }
   run(blocks(65536, 4096, 4), options, repetitions);
   run(samples(400, 644, 32), options, repetitions);
   if (!table) return 0;

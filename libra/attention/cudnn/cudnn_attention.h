@@ -63,7 +63,8 @@ class CudnnAttention final : public AttentionBackend {
   /// Builds the graphs of every bucket that calls like this one can need: of its heads, and of the
   /// tensors' dimensions and strides, with any number of entries, each of at most `max_rows`
   /// queries and keys. Nothing is read or written. About 60 ms a graph: some 20 forward and 80
-  /// backward up to 32K rows. Not for the backward of the deterministic mode, whose buckets are many.
+  /// backward up to 32K rows. Not for the backward of the deterministic mode, whose buckets are
+  /// too many.
   void warm_up(const AttentionCall& call, const ForwardTensors& tensors, std::int64_t max_rows);
   void warm_up(const AttentionCall& call, const BackwardTensors& tensors, std::int64_t max_rows);
 
