@@ -90,19 +90,28 @@ struct Work {
   std::int32_t q_heads = 0, kv_heads = 0;
 };
 
-// A causal sample in blocks: backward gets each as a square and the rectangle before it.
-Work blocks(std::int64_t sample, std::int64_t block, std::int32_t q_heads) {
-  Work work{fmt::format("{} in blocks of {}", sample, block),
-            {},
-            {},
-            sample,
-            sample * (sample + 1) / 2,
-            q_heads,
-            std::max(q_heads / 4, 1)};
-  for (std::int64_t a = 0; a < sample; a += block) {
-    work.forward.push_back({a, block, 0, a + block, 0, 0, Mask::kBottomRightCausal});
-    work.backward.push_back({a, block, a, block, 0, 0, Mask::kTopLeftCausal});
-    if (a > 0) work.backward.push_back({a, block, 0, a, 0, 0, Mask::kFull});
+struct Blocks {
+  std::int64_t sample = 65536;
+  std::int64_t block = 4096;
+  bool every_second = false;
+};
+
+// A causal sample in blocks: backward gets each as a square and the rectangle before it. With
+// every second block only, none has a neighbour that it could be merged with.
+Work in_blocks(const Blocks& blocks, std::int32_t q_heads) {
+  Work work;
+  work.name = fmt::format("{}{} in blocks of {}", blocks.every_second ? "every second of " : "",
+                          blocks.sample, blocks.block);
+  work.rows = blocks.sample;
+  work.q_heads = q_heads;
+  work.kv_heads = std::max(q_heads / 4, 1);
+  const std::int64_t step = blocks.every_second ? 2 * blocks.block : blocks.block;
+  for (std::int64_t a = step - blocks.block; a < blocks.sample; a += step) {
+    const std::int64_t e = a + blocks.block;
+    work.pairs += (e * (e + 1) - a * (a + 1)) / 2;
+    work.forward.push_back({a, blocks.block, 0, e, 0, 0, Mask::kBottomRightCausal});
+    work.backward.push_back({a, blocks.block, a, blocks.block, 0, 0, Mask::kTopLeftCausal});
+    if (a > 0) work.backward.push_back({a, blocks.block, 0, a, 0, 0, Mask::kFull});
   }
   return work;
 }
@@ -240,12 +249,12 @@ int main(int argc, char** argv) {
     run_elementwise(repetitions);
     return 0;
   }
-  run(blocks(65536, 4096, 4), options, repetitions);
+  run(in_blocks({65536, 4096}, 4), options, repetitions);
   run(samples(400, 644, 32), options, repetitions);
   if (!table) return 0;
   for (std::int64_t block = 512; block <= 32768; block *= 2) {
     for (std::int32_t heads = 1; heads <= 32; heads *= 2) {
-      run(blocks(65536, block, heads), options, repetitions);
+      run(in_blocks({65536, block, true}, heads), options, repetitions);
     }
   }
   return 0;

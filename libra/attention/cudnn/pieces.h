@@ -5,6 +5,9 @@
 //   backward    full rectangles and top-left causal squares: bottom-right causal kernels compute
 //               masked tiles, too, at half the speed
 //
+// Before that, entries that continue each other become one: the blocks of a sample that lie side by
+// side, and in backward the square and the rectangle of a block. Longer pieces run faster.
+//
 // A piece is an Entry whose heads have the call's shift added; it has queries and keys.
 #pragma once
 

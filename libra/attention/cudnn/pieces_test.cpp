@@ -4,6 +4,7 @@
 
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "libra/base/rng.h"
 
@@ -95,6 +96,58 @@ TEST(Pieces, BackwardCoversEveryPairOnceWithSquaresAndRectangles) {
       EXPECT_TRUE(piece.mask == Mask::kFull || piece.queries == piece.keys);
     }
   });
+}
+
+// Samples in blocks of random lengths, some left out; backward has each as a square and the
+// rectangle before it, in random order.
+struct Blocks {
+  AttentionCall forward, backward;
+  std::size_t runs = 0;  // of neighbouring blocks of one sample
+};
+
+Blocks random_blocks(Rng& rng) {
+  Blocks blocks;
+  std::int64_t sample = 0;
+  for (std::uint64_t s = 0; s < 1 + rng.below(3); ++s) {
+    std::int64_t a = 0;
+    bool runs = false;
+    for (std::uint64_t b = 0; b < 1 + rng.below(5); ++b) {
+      const auto rows = static_cast<std::int64_t>(1 + rng.below(6));
+      const bool taken = rng.below(4) != 0;
+      if (taken) {
+        const std::int64_t q_row = sample + a;
+        blocks.forward.entries.push_back(
+            {q_row, rows, sample, a + rows, 0, 0, Mask::kBottomRightCausal});
+        blocks.backward.entries.push_back({q_row, rows, q_row, rows, 0, 0, Mask::kTopLeftCausal});
+        if (a > 0) blocks.backward.entries.push_back({q_row, rows, sample, a, 0, 0, Mask::kFull});
+        if (!runs) ++blocks.runs;
+      }
+      runs = taken;
+      a += rows;
+    }
+    sample += a;
+  }
+  for (AttentionCall* call : {&blocks.forward, &blocks.backward}) {
+    for (std::size_t i = call->entries.size(); i > 1; --i) {
+      std::swap(call->entries[i - 1], call->entries[rng.below(i)]);
+    }
+  }
+  return blocks;
+}
+
+TEST(Pieces, NeighbouringBlocksOfASampleBecomeOnePiece) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(seed);
+    Rng rng(seed);
+    const Blocks blocks = random_blocks(rng);
+    const Pairs expected = pairs_of(blocks.forward.entries);
+    const std::vector<Entry> forward = forward_pieces(blocks.forward).pieces;
+    EXPECT_EQ(pairs_of(forward), expected);
+    EXPECT_EQ(forward.size(), blocks.runs);
+    const std::vector<Entry> backward = backward_pieces(blocks.backward);
+    EXPECT_EQ(pairs_of(backward), expected);
+    EXPECT_LE(backward.size(), 2 * blocks.runs);
+  }
 }
 
 TEST(Pieces, HalvesCoverWhatTheWholeDid) {
