@@ -75,7 +75,7 @@ class AttentionPass {
 
   // A batch with all that the host decides; places are bytes from the start of the scratch memory.
   struct Prepared {
-    SdpaGraph* graph = nullptr;
+    SdpaShape shape;
     RaggedTables tables;
     PerSide<Place> lengths{};
     PerPort<Place> offsets;
