@@ -5,8 +5,8 @@
 // implementation in the storage type gives: fp32 throughout for fp32; for bf16 and fp16 every
 // matrix (scores, probabilities, O, dP, dS) is rounded to it while sums are kept in fp32. Its
 // backward starts from O and LSE as the interface stores them, since that rounding is not a
-// backend's fault: P = exp(S - LSE), and dO . O for the sum of P dP. The error of the second is the yardstick for a
-// backend's error.
+// backend's fault: P = exp(S - LSE), and dO . O for the sum of P dP. The error of the second is the
+// yardstick for a backend's error.
 #pragma once
 
 #include "libra/attention/conformance/problem.h"
