@@ -117,17 +117,6 @@ void merge(std::vector<Entry>& pieces, Place place, Continues continues, Extend 
   pieces = std::move(merged);
 }
 
-void merge_blocks(std::vector<Entry>& pieces) {
-  merge(pieces, place_of_keys, continues_sample, extend_sample);
-}
-
-ForwardPieces seen_pieces(const AttentionCall& call) {
-  ForwardPieces result;
-  result.pieces.reserve(call.entries.size());
-  for (const Entry& entry : call.entries) add(shifted(entry, call), result);
-  return result;
-}
-
 // Half of the rows, in whole tiles if there are some.
 std::int64_t cut(std::int64_t rows) {
   const std::int64_t tiles = rows / 2 / kTileRows * kTileRows;
@@ -137,15 +126,16 @@ std::int64_t cut(std::int64_t rows) {
 }  // namespace
 
 ForwardPieces forward_pieces(const AttentionCall& call) {
-  ForwardPieces result = seen_pieces(call);
-  merge_blocks(result.pieces);
+  ForwardPieces result;
+  result.pieces.reserve(call.entries.size());
+  for (const Entry& entry : call.entries) add(shifted(entry, call), result);
   return result;
 }
 
 std::vector<Entry> backward_pieces(const AttentionCall& call) {
-  std::vector<Entry> whole = seen_pieces(call).pieces;
+  std::vector<Entry> whole = forward_pieces(call).pieces;
   merge(whole, place_of_queries, continues_keys, extend_keys);
-  merge_blocks(whole);
+  merge(whole, place_of_keys, continues_sample, extend_sample);
   std::vector<Entry> result;
   result.reserve(2 * whole.size());
   for (const Entry& piece : whole) {
