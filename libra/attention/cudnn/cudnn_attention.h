@@ -17,9 +17,9 @@
 // Gradients. cuDNN computes them in the storage type for each entry; they are added to the caller's
 // fp32 in an order that depends on the call alone. Within an entry of more keys than fit one tile,
 // cuDNN itself adds dQ in the order in which tiles finish, so the last bits can differ from run to
-// run, unless CudnnOptions::deterministic is set. Entries that continue each other (a block's square
-// and rectangle, neighbouring blocks of a sample) are merged, and bottom-right causal ones split into
-// a square and a rectangle, which is faster.
+// run, unless CudnnOptions::deterministic is set. Entries that continue each other (a block's
+// square and rectangle, neighbouring blocks of a sample) are merged, and bottom-right causal ones
+// split into a square and a rectangle, which is faster.
 //
 // Another fused attention (a FlashAttention package, say) takes its place behind the same
 // interface: see docs/decisions/0004-cudnn-frontend.md.
