@@ -1,5 +1,5 @@
-// The small kernels around cuDNN's attention. Each function enqueues on `stream` and returns; device
-// pointers unless said otherwise.
+// The small kernels around cuDNN's attention. Each function enqueues on `stream` and returns;
+// pointers are of the device unless said otherwise.
 #pragma once
 
 #include <cuda_runtime_api.h>

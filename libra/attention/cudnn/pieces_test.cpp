@@ -11,7 +11,7 @@
 namespace libra::cudnn {
 namespace {
 
-using Pairs = std::multiset<std::tuple<std::int64_t, std::int64_t, std::int32_t>>;
+using Pairs = std::multiset<std::tuple<std::int64_t, std::int64_t, std::int32_t, std::int32_t>>;
 
 bool sees(const Entry& entry, std::int64_t query, std::int64_t key) {
   if (entry.mask == Mask::kTopLeftCausal) return key <= query;
@@ -19,14 +19,14 @@ bool sees(const Entry& entry, std::int64_t query, std::int64_t key) {
   return true;
 }
 
-// Every (query row, key row, query head) of the entries, as attention.h defines the masks.
+// Every (query row, key row, query head, KV head) of the entries, as attention.h defines the masks.
 Pairs pairs_of(const std::vector<Entry>& entries) {
   Pairs result;
   for (const Entry& entry : entries) {
     for (std::int64_t query = 0; query < entry.queries; ++query) {
       for (std::int64_t key = 0; key < entry.keys; ++key) {
         if (!sees(entry, query, key)) continue;
-        result.emplace(entry.q_row + query, entry.kv_row + key, entry.q_head);
+        result.emplace(entry.q_row + query, entry.kv_row + key, entry.q_head, entry.kv_head);
       }
     }
   }
@@ -51,6 +51,7 @@ void for_each_tiny_call(Function&& function) {
         AttentionCall call = tiny_call(mask, queries, keys);
         Entry expected = call.entries[0];
         expected.q_head += call.q_head_shift;
+        expected.kv_head += call.kv_head_shift;
         function(call, pairs_of({expected}));
       }
     }
@@ -147,6 +148,23 @@ TEST(Pieces, BackwardMakesOnePieceOfNeighbouringBlocks) {
       EXPECT_GE(pieces.size(), blocks.runs);
       EXPECT_LE(pieces.size(), 2 * blocks.runs);
     }
+  }
+}
+
+// Entries whose rows touch in every way, few of which continue each other.
+TEST(Pieces, BackwardKeepsThePairsOfAnyNeighbours) {
+  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
+    SCOPED_TRACE(seed);
+    Rng rng(seed);
+    AttentionCall call;
+    for (int i = 0; i < 5; ++i) {
+      constexpr Mask kMasks[] = {Mask::kTopLeftCausal, Mask::kBottomRightCausal, Mask::kFull};
+      const auto below = [&](std::uint64_t n) { return static_cast<std::int64_t>(rng.below(n)); };
+      call.entries.push_back({2 * below(3), 2 * below(3), 2 * below(3), 2 * below(4),
+                              static_cast<std::int32_t>(below(2)),
+                              static_cast<std::int32_t>(below(2)), kMasks[below(3)]});
+    }
+    EXPECT_EQ(pairs_of(backward_pieces(call)), pairs_of(call.entries));
   }
 }
 
