@@ -3,6 +3,7 @@
 //
 //   attention_rates                  the two cases of docs/results.md
 //   attention_rates --table          also rates over block length and heads per call
+//   attention_rates --elementwise    only what fill, convert and add reach, in GB/s
 //
 // TFLOP/s counts unmasked query-key pairs only: 4 * d * heads * pairs forward, 2.5 times that
 // backward. Times are of whole calls, kernels around cuDNN's included: the median of the
@@ -89,19 +90,28 @@ struct Work {
   std::int32_t q_heads = 0, kv_heads = 0;
 };
 
-// A causal sample in blocks: backward gets each as a square and the rectangle before it.
-Work blocks(std::int64_t sample, std::int64_t block, std::int32_t q_heads) {
-  Work work{fmt::format("{} in blocks of {}", sample, block),
-            {},
-            {},
-            sample,
-            sample * (sample + 1) / 2,
-            q_heads,
-            std::max(q_heads / 4, 1)};
-  for (std::int64_t a = 0; a < sample; a += block) {
-    work.forward.push_back({a, block, 0, a + block, 0, 0, Mask::kBottomRightCausal});
-    work.backward.push_back({a, block, a, block, 0, 0, Mask::kTopLeftCausal});
-    if (a > 0) work.backward.push_back({a, block, 0, a, 0, 0, Mask::kFull});
+struct Blocks {
+  std::int64_t sample = 65536;
+  std::int64_t block = 4096;
+  bool every_second = false;
+};
+
+// A causal sample in blocks: backward gets each as a square and the rectangle before it. With
+// every second block only, none has a neighbour that it could be merged with.
+Work in_blocks(const Blocks& blocks, std::int32_t q_heads) {
+  Work work;
+  work.name = fmt::format("{}{} in blocks of {}", blocks.every_second ? "every second of " : "",
+                          blocks.sample, blocks.block);
+  work.rows = blocks.sample;
+  work.q_heads = q_heads;
+  work.kv_heads = std::max(q_heads / 4, 1);
+  const std::int64_t step = blocks.every_second ? 2 * blocks.block : blocks.block;
+  for (std::int64_t a = step - blocks.block; a < blocks.sample; a += step) {
+    const std::int64_t e = a + blocks.block;
+    work.pairs += (e * (e + 1) - a * (a + 1)) / 2;
+    work.forward.push_back({a, blocks.block, 0, e, 0, 0, Mask::kBottomRightCausal});
+    work.backward.push_back({a, blocks.block, a, blocks.block, 0, 0, Mask::kTopLeftCausal});
+    if (a > 0) work.backward.push_back({a, blocks.block, 0, a, 0, 0, Mask::kFull});
   }
   return work;
 }
@@ -192,16 +202,40 @@ void run(const Work& work, const CudnnOptions& options, int repetitions) {
         2.5 * flops, attention);
 }
 
+// Bytes read and written, on 32 heads of 64K rows and on half of the heads.
+void run_elementwise(int repetitions) {
+  CudnnAttention attention(kDevice);
+  CudaStream stream(kDevice);
+  const Tensor sums = make_tensor(DType::kFp32, 65536, 32, kDim);
+  const Tensor more = make_tensor(DType::kFp32, 65536, 32, kDim);
+  const Tensor stored = make_tensor(DType::kBf16, 65536, 32, kDim);
+  for (const std::int32_t heads : {32, 16}) {
+    TensorView a = sums.view, b = more.view, c = stored.view;
+    a.heads = b.heads = c.heads = heads;
+    const double elements = 65536.0 * heads * kDim;
+    const auto report = [&](const char* name, double bytes, const std::function<void()>& enqueue) {
+      const Measured measured = measure(enqueue, stream, repetitions);
+      fmt::print(
+          "{{\"kernel\": \"{}\", \"heads\": {}, \"gb_per_s\": {:.0f}, \"spread\": {:.3f}}}\n", name,
+          heads, bytes * elements / measured.ms * 1e-6, measured.spread);
+    };
+    report("fill fp32", 4, [&] { attention.fill(a, 0.0, stream); });
+    report("convert fp32 to bf16", 6, [&] { attention.convert(a, c, stream); });
+    report("add fp32", 12, [&] { attention.add(a, b, stream); });
+  }
+}
+
 }  // namespace
 }  // namespace libra
 
 int main(int argc, char** argv) {
   using namespace libra;
   CLI::App app("Rates of attention on one GPU");
-  bool table = false;
+  bool table = false, elementwise = false;
   int repetitions = 5;
   CudnnOptions options;
   app.add_flag("--table", table, "also rates over block length and heads per call");
+  app.add_flag("--elementwise", elementwise, "only fill, convert and add");
   app.add_flag("--deterministic", options.deterministic, "the same bits every time");
   app.add_option("--scratch-bytes", options.max_scratch_bytes, "bound of the scratch memory");
   app.add_option("--repetitions", repetitions, "timed calls of each kind");
@@ -211,12 +245,16 @@ int main(int argc, char** argv) {
     return 1;
   }
   fmt::print("{{\"device\": \"{}\"}}\n", device_name(kDevice));
-  run(blocks(65536, 4096, 4), options, repetitions);
+  if (elementwise) {
+    run_elementwise(repetitions);
+    return 0;
+  }
+  run(in_blocks({65536, 4096}, 4), options, repetitions);
   run(samples(400, 644, 32), options, repetitions);
   if (!table) return 0;
   for (std::int64_t block = 512; block <= 32768; block *= 2) {
     for (std::int32_t heads = 1; heads <= 32; heads *= 2) {
-      run(blocks(65536, block, heads), options, repetitions);
+      run(in_blocks({65536, block, true}, heads), options, repetitions);
     }
   }
   return 0;

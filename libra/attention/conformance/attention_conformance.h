@@ -20,81 +20,85 @@ template <typename SubjectType>
 class AttentionConformance : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (const std::string reason = subject.why_not(); !reason.empty()) GTEST_SKIP() << reason;
+    if (const std::string reason = subject_.why_not(); !reason.empty()) GTEST_SKIP() << reason;
   }
 
-  SubjectType subject;
+  SubjectType subject_;
 };
 
 TYPED_TEST_SUITE_P(AttentionConformance);
 
 TYPED_TEST_P(AttentionConformance, RandomProblemsMatchDenseAttention) {
-  random_problems_match(this->subject);
+  random_problems_match(this->subject_);
 }
 
 TYPED_TEST_P(AttentionConformance, EveryTinyShapeMatchesUnderEveryMask) {
-  every_tiny_shape_matches(this->subject);
+  every_tiny_shape_matches(this->subject_);
 }
 
 TYPED_TEST_P(AttentionConformance, EveryHeadCountAndDimMatches) {
-  every_head_count_and_dim_matches(this->subject);
+  every_head_count_and_dim_matches(this->subject_);
 }
 
-TYPED_TEST_P(AttentionConformance, HugeScoresStayFinite) { huge_scores_stay_finite(this->subject); }
+TYPED_TEST_P(AttentionConformance, HugeScoresStayFinite) {
+  huge_scores_stay_finite(this->subject_);
+}
 
 TYPED_TEST_P(AttentionConformance, FarApartScoresStayExact) {
-  far_apart_scores_stay_exact(this->subject);
+  far_apart_scores_stay_exact(this->subject_);
 }
 
-TYPED_TEST_P(AttentionConformance, CustomScaleMatches) { custom_scale_matches(this->subject); }
+TYPED_TEST_P(AttentionConformance, CustomScaleMatches) { custom_scale_matches(this->subject_); }
 
 TYPED_TEST_P(AttentionConformance, SharedKeysSumTheirGradients) {
-  shared_keys_sum_their_gradients(this->subject);
+  shared_keys_sum_their_gradients(this->subject_);
 }
 
 TYPED_TEST_P(AttentionConformance, RowsWithoutKeysAreZero) {
-  rows_without_keys_are_zero(this->subject);
+  rows_without_keys_are_zero(this->subject_);
 }
 
 TYPED_TEST_P(AttentionConformance, RowsThatNoEntryNamesAreUntouched) {
-  rows_that_no_entry_names_are_untouched(this->subject);
+  rows_that_no_entry_names_are_untouched(this->subject_);
 }
 
-TYPED_TEST_P(AttentionConformance, GradientsAreAdded) { gradients_are_added(this->subject); }
+TYPED_TEST_P(AttentionConformance, GradientsAreAdded) { gradients_are_added(this->subject_); }
 
 TYPED_TEST_P(AttentionConformance, BackwardIsAdditiveOverKeyRanges) {
-  backward_is_additive_over_key_ranges(this->subject);
+  backward_is_additive_over_key_ranges(this->subject_);
 }
 
 TYPED_TEST_P(AttentionConformance, SameCallGivesSameBits) {
-  same_call_gives_same_bits(this->subject);
+  same_call_gives_same_bits(this->subject_);
 }
 
 TYPED_TEST_P(AttentionConformance, HeadShiftMovesEveryEntry) {
-  head_shift_moves_every_entry(this->subject);
+  head_shift_moves_every_entry(this->subject_);
 }
 
-TYPED_TEST_P(AttentionConformance, FailurePoisons) { failure_poisons(this->subject); }
+TYPED_TEST_P(AttentionConformance, FailurePoisons) { failure_poisons(this->subject_); }
 
-TYPED_TEST_P(AttentionConformance, ArgumentsAreCopied) { arguments_are_copied(this->subject); }
+TYPED_TEST_P(AttentionConformance, ArgumentsAreCopied) { arguments_are_copied(this->subject_); }
 
 TYPED_TEST_P(AttentionConformance, SeventyThousandEntriesOfOneToken) {
-  seventy_thousand_entries_of_one_token(this->subject);
+  seventy_thousand_entries_of_one_token(this->subject_);
 }
 
-TYPED_TEST_P(AttentionConformance, OffsetsBeyond32Bits) { offsets_beyond_32_bits(this->subject); }
+TYPED_TEST_P(AttentionConformance, OffsetsBeyond32Bits) { offsets_beyond_32_bits(this->subject_); }
 
 TYPED_TEST_P(AttentionConformance, WrongArgumentsThrowAtOnce) {
-  wrong_arguments_throw_at_once(this->subject);
+  wrong_arguments_throw_at_once(this->subject_);
 }
 
-TYPED_TEST_P(AttentionConformance, CopyMovesStridedRows) { copy_moves_strided_rows(this->subject); }
+TYPED_TEST_P(AttentionConformance, CopyMovesStridedRows) {
+  copy_moves_strided_rows(this->subject_);
+}
 
-TYPED_TEST_P(AttentionConformance, FillSetsTheViewOnly) { fill_sets_the_view_only(this->subject); }
+TYPED_TEST_P(AttentionConformance, FillSetsTheViewOnly) { fill_sets_the_view_only(this->subject_); }
 
-TYPED_TEST_P(AttentionConformance, AddAdds) { add_adds(this->subject); }
+TYPED_TEST_P(AttentionConformance, AddAdds) { add_adds(this->subject_); }
 
-TYPED_TEST_P(AttentionConformance, ConvertRounds) { convert_rounds(this->subject); }
+TYPED_TEST_P(AttentionConformance, ConvertRounds) { convert_rounds(this->subject_); }
 
 REGISTER_TYPED_TEST_SUITE_P(AttentionConformance, RandomProblemsMatchDenseAttention,
                             EveryTinyShapeMatchesUnderEveryMask, EveryHeadCountAndDimMatches,

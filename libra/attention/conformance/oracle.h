@@ -2,11 +2,11 @@
 // gradients. Slow, and independent of every backend.
 //
 // It runs in two arithmetics: exact (fp64 throughout) is the truth; same-precision is what a plain
-// implementation in the storage type gives: fp32 throughout for fp32; for bf16 and fp16 every matrix
-// (scores, probabilities, O, dP, dS) is rounded to it while sums are kept in fp32. Its backward
-// starts from O and LSE as the interface stores them, since that rounding is not a backend's fault:
-// P = exp(S - LSE), and dO . O for the sum of P dP. The error of the second is the yardstick for a
-// backend's error.
+// implementation in the storage type gives: fp32 throughout for fp32; for bf16 and fp16 every
+// matrix (scores, probabilities, O, dP, dS) is rounded to it while sums are kept in fp32. Its
+// backward starts from O and LSE as the interface stores them, since that rounding is not a
+// backend's fault: P = exp(S - LSE), and dO . O for the sum of P dP. The error of the second is the
+// yardstick for a backend's error.
 #pragma once
 
 #include "libra/attention/conformance/problem.h"

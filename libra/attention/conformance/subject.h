@@ -41,7 +41,8 @@ class Subject {
   /// Makes the stream fail: work enqueued after this is skipped, synchronize() throws.
   virtual void fail(Stream& stream) const = 0;
 
-  /// What the backend supports, among fp64, fp32, bf16 and fp16; the others must give a ConfigError.
+  /// What the backend supports, among fp64, fp32, bf16 and fp16; the others must give a
+  /// ConfigError.
   virtual std::vector<DType> dtypes() const = 0;
   virtual std::vector<HeadDims> head_dims() const = 0;
 

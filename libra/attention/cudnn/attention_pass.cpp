@@ -156,14 +156,14 @@ void AttentionPass::run() {
 void AttentionPass::warm_up(std::int64_t max_rows) {
   const Mask causal = pass_ == Pass::kBackward ? Mask::kTopLeftCausal : Mask::kBottomRightCausal;
   for (const BatchShape& bucket : all_buckets(max_rows, rules())) {
-    at_.graphs.get(shape_of(causal, bucket));
-    at_.graphs.get(shape_of(Mask::kFull, bucket));
+    at_.graphs.prepare(shape_of(causal, bucket));
+    at_.graphs.prepare(shape_of(Mask::kFull, bucket));
   }
 }
 
 AttentionPass::Prepared AttentionPass::prepare(const Batch& batch) const {
   Prepared result;
-  result.graph = &at_.graphs.get(shape_of(batch.mask, batch.bucket));
+  result.shape = shape_of(batch.mask, batch.bucket);
   prepare_packing(batch, result);
   prepare_offsets(batch, result);
   place_packed(batch, result);
@@ -211,7 +211,7 @@ void AttentionPass::place_packed(const Batch& batch, Prepared& result) const {
                    element_bytes(operand.dtype));
   }
   result.workspace = end;
-  result.bytes = end + result.graph->workspace_bytes();
+  result.bytes = end + at_.graphs.prepare(result.shape);
 }
 
 // Where packed row 0 of a tensor lies in the caller's, or null if it must be copied.
@@ -273,7 +273,7 @@ void AttentionPass::add_up(const Operand& operand, const Prepared& batch,
 void AttentionPass::enqueue(const Prepared& batch, std::byte* scratch) const {
   send(batch.tables, scratch);
   const SdpaMemory memory = gather(batch, scratch);
-  at_.graphs.run(*batch.graph, memory, scratch + batch.workspace, at_.stream);
+  at_.graphs.run(batch.shape, memory, scratch + batch.workspace, at_.stream);
   distribute(batch, scratch);
 }
 

@@ -48,12 +48,12 @@ class AttentionPass {
   enum class Role : std::uint8_t { kInput, kOutput, kGradient };
 
   struct Operand {
-    Port port;
-    Role role;
-    Side side;
+    Port port = Port::kQ;
+    Role role = Role::kInput;
+    Side side = Side::kQueries;
     TensorView view;
-    DType dtype;  // as cuDNN sees it
-    bool packed;  // travels packed
+    DType dtype = DType::kBf16;  // as cuDNN sees it
+    bool packed = false;         // travels packed
   };
 
   template <typename T>
@@ -75,7 +75,7 @@ class AttentionPass {
 
   // A batch with all that the host decides; places are bytes from the start of the scratch memory.
   struct Prepared {
-    SdpaGraph* graph = nullptr;
+    SdpaShape shape;
     RaggedTables tables;
     PerSide<Place> lengths{};
     PerPort<Place> offsets;

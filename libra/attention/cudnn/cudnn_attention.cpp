@@ -6,7 +6,7 @@
 
 #include "libra/attention/argument_checks.h"
 #include "libra/attention/cudnn/attention_pass.h"
-#include "libra/attention/cudnn/kernels.h"
+#include "libra/attention/cudnn/elementwise.h"
 #include "libra/base/error.h"
 #include "libra/cuda/cuda_error.h"
 #include "libra/cuda/cuda_stream.h"

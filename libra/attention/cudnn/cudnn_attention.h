@@ -17,8 +17,9 @@
 // Gradients. cuDNN computes them in the storage type for each entry; they are added to the caller's
 // fp32 in an order that depends on the call alone. Within an entry of more keys than fit one tile,
 // cuDNN itself adds dQ in the order in which tiles finish, so the last bits can differ from run to
-// run, unless Options::deterministic is set. Bottom-right causal entries are split into a square
-// and a rectangle, which is faster.
+// run, unless CudnnOptions::deterministic is set. Entries that continue each other (a block's
+// square and rectangle, neighbouring blocks of a sample) are merged, and bottom-right causal ones
+// split into a square and a rectangle, which is faster.
 //
 // Another fused attention (a FlashAttention package, say) takes its place behind the same
 // interface: see docs/decisions/0004-cudnn-frontend.md.
@@ -34,8 +35,8 @@ namespace libra {
 
 struct CudnnOptions {
   /// Bounds the device memory that backward works in; larger work is cut into several cuDNN calls.
-  /// 60 KB per token and call at 32:8 heads of 128, a quarter of that at 8:2. Less costs speed
-  /// below about 64K rows a call.
+  /// A token takes 70 KB at 32:8 heads of 128, a quarter of that at 8:2. Backward reserves all of
+  /// it, or a sixteenth for small calls.
   std::int64_t max_scratch_bytes = std::int64_t{4} << 30;
 
   /// The same bits every time. Slower, and in need of scratch that grows with queries x keys.
@@ -63,7 +64,8 @@ class CudnnAttention final : public AttentionBackend {
   /// Builds the graphs of every bucket that calls like this one can need: of its heads, and of the
   /// tensors' dimensions and strides, with any number of entries, each of at most `max_rows`
   /// queries and keys. Nothing is read or written. About 60 ms a graph: some 20 forward and 80
-  /// backward up to 32K rows. Not for the backward of the deterministic mode, whose buckets are many.
+  /// backward up to 32K rows. Not for the backward of the deterministic mode, whose buckets are
+  /// too many.
   void warm_up(const AttentionCall& call, const ForwardTensors& tensors, std::int64_t max_rows);
   void warm_up(const AttentionCall& call, const BackwardTensors& tensors, std::int64_t max_rows);
 

@@ -5,10 +5,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
+#include <thread>
+#include <vector>
 
 #include "libra/attention/conformance/attention_conformance.h"
 #include "libra/attention/conformance/session.h"
 #include "libra/base/error.h"
+#include "libra/base/index.h"
 #include "libra/cuda/cuda_error.h"
 #include "libra/cuda/cuda_memory.h"
 #include "libra/cuda/cuda_stream.h"
@@ -135,6 +139,31 @@ TEST_F(OnGpu, BackendsOfOneProcessShareGraphs) {
   const std::int64_t builds = backend_of(first).graph_builds();
   second.forward();
   EXPECT_EQ(backend_of(second).graph_builds(), builds);
+}
+
+TEST_F(OnGpu, ThreadsThatShareADeviceGetTheirOwnResults) {
+  constexpr int kThreads = 4;
+  std::vector<HostTensor> alone, together;
+  std::vector<Problem> problems;
+  std::vector<std::unique_ptr<Session>> sessions;
+  for (int i = 0; i < kThreads; ++i) {
+    Rng rng(static_cast<std::uint64_t>(i));
+    problems.push_back(make_problem(random_call(rng), kShape, rng));
+    alone.push_back(run(subject_, problems.back()).dk);
+    sessions.push_back(std::make_unique<Session>(subject_, problems.back()));
+  }
+  std::vector<std::thread> threads;
+  threads.reserve(kThreads);
+  for (const auto& session : sessions) {
+    threads.emplace_back([&session] {
+      for (int i = 0; i < 10; ++i) session->forward();
+      session->backward();
+      session->synchronize();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& session : sessions) together.push_back(session->download().dk);
+  for (int i = 0; i < kThreads; ++i) EXPECT_EQ(together[at(i)].values, alone[at(i)].values);
 }
 
 TEST_F(OnGpu, LessScratchGivesTheSameGradientsInMoreCalls) {

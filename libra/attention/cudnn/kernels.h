@@ -1,5 +1,5 @@
-// The small kernels around cuDNN's. Each function enqueues on `stream` and returns; device pointers
-// unless said otherwise.
+// The small kernels around cuDNN's attention. Each function enqueues on `stream` and returns;
+// pointers are of the device unless said otherwise.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -57,12 +57,5 @@ struct PackedGradient {
 /// to += the packed gradient, in the plan's order. `to` is fp32, its dim a multiple of 8, its
 /// vectors 16-byte aligned.
 void add_gradient(const PackedGradient& gradient, const TensorView& to, cudaStream_t stream);
-
-// Element by element, on views of fp32, bf16 or fp16 with any strides.
-void fill(const TensorView& tensor, double value, cudaStream_t stream);
-void add(const TensorView& from, const TensorView& to, cudaStream_t stream);  ///< fp32
-void convert(const TensorView& from, const TensorView& to, cudaStream_t stream);
-/// Fills with NaN if *flag, which the host may set at any time, is not 0.
-void poison_if(const std::uint32_t* flag, const TensorView& tensor, cudaStream_t stream);
 
 }  // namespace libra::cudnn

@@ -1,6 +1,8 @@
 #include "libra/attention/cudnn/pieces.h"
 
 #include <algorithm>
+#include <tuple>
+#include <utility>
 
 namespace libra::cudnn {
 namespace {
@@ -66,6 +68,55 @@ void add(const Entry& entry, ForwardPieces& out) {
   }
 }
 
+auto place_of_queries(const Entry& piece) {
+  return std::tuple(piece.q_head, piece.kv_head, piece.q_row, piece.queries, piece.kv_row);
+}
+
+auto place_of_keys(const Entry& piece) {
+  return std::tuple(piece.q_head, piece.kv_head, piece.kv_row, piece.q_row);
+}
+
+// A rectangle and what the same queries do with the keys that follow.
+bool continues_keys(const Entry& a, const Entry& b) {
+  return a.mask == Mask::kFull && a.q_head == b.q_head && a.kv_head == b.kv_head &&
+         a.q_row == b.q_row && a.queries == b.queries && a.kv_row + a.keys == b.kv_row;
+}
+
+void extend_keys(Entry& a, const Entry& b) {
+  a.keys += b.keys;
+  a.mask = b.mask;
+}
+
+// Two neighbouring blocks of one sample: the second one's first query sees one key more than the
+// last query of the first.
+bool continues_sample(const Entry& a, const Entry& b) {
+  return a.mask == Mask::kBottomRightCausal && b.mask == a.mask && a.q_head == b.q_head &&
+         a.kv_head == b.kv_head && a.kv_row == b.kv_row && a.q_row + a.queries == b.q_row &&
+         b.keys - b.queries == a.keys;
+}
+
+void extend_sample(Entry& a, const Entry& b) {
+  a.queries += b.queries;
+  a.keys = b.keys;
+}
+
+// Sorts the pieces by `place`, then merges neighbours.
+template <typename Place, typename Continues, typename Extend>
+void merge(std::vector<Entry>& pieces, Place place, Continues continues, Extend extend) {
+  std::sort(pieces.begin(), pieces.end(),
+            [&](const Entry& a, const Entry& b) { return place(a) < place(b); });
+  std::vector<Entry> merged;
+  merged.reserve(pieces.size());
+  for (const Entry& piece : pieces) {
+    if (!merged.empty() && continues(merged.back(), piece)) {
+      extend(merged.back(), piece);
+    } else {
+      merged.push_back(piece);
+    }
+  }
+  pieces = std::move(merged);
+}
+
 // Half of the rows, in whole tiles if there are some.
 std::int64_t cut(std::int64_t rows) {
   const std::int64_t tiles = rows / 2 / kTileRows * kTileRows;
@@ -82,9 +133,12 @@ ForwardPieces forward_pieces(const AttentionCall& call) {
 }
 
 std::vector<Entry> backward_pieces(const AttentionCall& call) {
+  std::vector<Entry> whole = forward_pieces(call).pieces;
+  merge(whole, place_of_queries, continues_keys, extend_keys);
+  merge(whole, place_of_keys, continues_sample, extend_sample);
   std::vector<Entry> result;
-  result.reserve(call.entries.size());
-  for (const Entry& piece : forward_pieces(call).pieces) {
+  result.reserve(2 * whole.size());
+  for (const Entry& piece : whole) {
     if (piece.mask == Mask::kFull) {
       result.push_back(piece);
       continue;

@@ -4,13 +4,14 @@
 
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "libra/base/rng.h"
 
 namespace libra::cudnn {
 namespace {
 
-using Pairs = std::multiset<std::tuple<std::int64_t, std::int64_t, std::int32_t>>;
+using Pairs = std::multiset<std::tuple<std::int64_t, std::int64_t, std::int32_t, std::int32_t>>;
 
 bool sees(const Entry& entry, std::int64_t query, std::int64_t key) {
   if (entry.mask == Mask::kTopLeftCausal) return key <= query;
@@ -18,14 +19,14 @@ bool sees(const Entry& entry, std::int64_t query, std::int64_t key) {
   return true;
 }
 
-// Every (query row, key row, query head) of the entries, as attention.h defines the masks.
+// Every (query row, key row, query head, KV head) of the entries, as attention.h defines the masks.
 Pairs pairs_of(const std::vector<Entry>& entries) {
   Pairs result;
   for (const Entry& entry : entries) {
     for (std::int64_t query = 0; query < entry.queries; ++query) {
       for (std::int64_t key = 0; key < entry.keys; ++key) {
         if (!sees(entry, query, key)) continue;
-        result.emplace(entry.q_row + query, entry.kv_row + key, entry.q_head);
+        result.emplace(entry.q_row + query, entry.kv_row + key, entry.q_head, entry.kv_head);
       }
     }
   }
@@ -50,6 +51,7 @@ void for_each_tiny_call(Function&& function) {
         AttentionCall call = tiny_call(mask, queries, keys);
         Entry expected = call.entries[0];
         expected.q_head += call.q_head_shift;
+        expected.kv_head += call.kv_head_shift;
         function(call, pairs_of({expected}));
       }
     }
@@ -95,6 +97,75 @@ TEST(Pieces, BackwardCoversEveryPairOnceWithSquaresAndRectangles) {
       EXPECT_TRUE(piece.mask == Mask::kFull || piece.queries == piece.keys);
     }
   });
+}
+
+// Samples in blocks of random lengths, some left out, in random order: whole, and each as a square
+// and the rectangle before it.
+struct Blocks {
+  AttentionCall whole, split;
+  std::size_t runs = 0;  // of neighbouring blocks of one sample
+};
+
+Blocks random_blocks(Rng& rng) {
+  Blocks blocks;
+  std::int64_t sample = 0;
+  for (std::uint64_t s = 0; s < 1 + rng.below(3); ++s) {
+    std::int64_t a = 0;
+    bool runs = false;
+    for (std::uint64_t b = 0; b < 1 + rng.below(5); ++b) {
+      const auto rows = static_cast<std::int64_t>(1 + rng.below(6));
+      const bool taken = rng.below(4) != 0;
+      if (taken) {
+        const std::int64_t q_row = sample + a;
+        blocks.whole.entries.push_back(
+            {q_row, rows, sample, a + rows, 0, 0, Mask::kBottomRightCausal});
+        blocks.split.entries.push_back({q_row, rows, q_row, rows, 0, 0, Mask::kTopLeftCausal});
+        if (a > 0) blocks.split.entries.push_back({q_row, rows, sample, a, 0, 0, Mask::kFull});
+        if (!runs) ++blocks.runs;
+      }
+      runs = taken;
+      a += rows;
+    }
+    sample += a;
+  }
+  for (AttentionCall* call : {&blocks.whole, &blocks.split}) {
+    for (std::size_t i = call->entries.size(); i > 1; --i) {
+      std::swap(call->entries[i - 1], call->entries[rng.below(i)]);
+    }
+  }
+  return blocks;
+}
+
+TEST(Pieces, BackwardMakesOnePieceOfNeighbouringBlocks) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(seed);
+    Rng rng(seed);
+    const Blocks blocks = random_blocks(rng);
+    const Pairs expected = pairs_of(blocks.whole.entries);
+    for (const AttentionCall* call : {&blocks.whole, &blocks.split}) {
+      const std::vector<Entry> pieces = backward_pieces(*call);
+      EXPECT_EQ(pairs_of(pieces), expected);
+      EXPECT_GE(pieces.size(), blocks.runs);
+      EXPECT_LE(pieces.size(), 2 * blocks.runs);
+    }
+  }
+}
+
+// Entries whose rows touch in every way, few of which continue each other.
+TEST(Pieces, BackwardKeepsThePairsOfAnyNeighbours) {
+  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
+    SCOPED_TRACE(seed);
+    Rng rng(seed);
+    AttentionCall call;
+    for (int i = 0; i < 5; ++i) {
+      constexpr Mask kMasks[] = {Mask::kTopLeftCausal, Mask::kBottomRightCausal, Mask::kFull};
+      const auto below = [&](std::uint64_t n) { return static_cast<std::int64_t>(rng.below(n)); };
+      call.entries.push_back({2 * below(3), 2 * below(3), 2 * below(3), 2 * below(4),
+                              static_cast<std::int32_t>(below(2)),
+                              static_cast<std::int32_t>(below(2)), kMasks[below(3)]});
+    }
+    EXPECT_EQ(pairs_of(backward_pieces(call)), pairs_of(call.entries));
+  }
 }
 
 TEST(Pieces, HalvesCoverWhatTheWholeDid) {

@@ -39,9 +39,9 @@ class RaggedTables {
 
  private:
   struct Known {
-    Side side;
+    Side side = Side::kQueries;
     Strides strides;
-    Place place;
+    Place place = 0;
   };
 
   Place append(std::int64_t bytes);

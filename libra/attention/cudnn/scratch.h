@@ -19,8 +19,8 @@ class Scratch {
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
 
-  /// At least `bytes`, aligned to 256; what it held is lost. Later work on `stream` may use it until
-  /// done().
+  /// At least `bytes`, aligned to 256; what it held is lost. Later work on `stream` may use it
+  /// until done().
   std::byte* reserve(std::int64_t bytes, cudaStream_t stream);
   /// Everything that uses the memory has been enqueued on `stream`.
   void done(cudaStream_t stream);

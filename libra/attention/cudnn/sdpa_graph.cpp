@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <string>
 #include <unordered_map>
 
 #include "libra/base/error.h"
@@ -39,6 +40,9 @@ fe::DataType_t data_type(DType dtype) {
   return dtype == DType::kBf16 ? fe::DataType_t::BFLOAT16 : fe::DataType_t::HALF;
 }
 
+// cuDNN explains itself in pages; the first line names the step that failed.
+std::string first_line(const std::string& message) { return message.substr(0, message.find('\n')); }
+
 void check(fe::error_t status, const SdpaShape& shape) {
   if (status.is_good()) return;
   throw ConfigError(
@@ -46,7 +50,7 @@ void check(fe::error_t status, const SdpaShape& shape) {
                   "head dimension "
                   "that it supports, or another backend",
                   cudnnGetVersion(), dtype_name(shape.dtypes[Port::kQ]), shape.qk_dim, shape.v_dim,
-                  shape.q_heads, shape.kv_heads, status.get_message()));
+                  shape.q_heads, shape.kv_heads, first_line(status.get_message())));
 }
 
 class Builder {
@@ -222,7 +226,8 @@ void SdpaGraph::run(cudnnHandle_t handle, const SdpaMemory& memory, void* worksp
   }
   fe::error_t status = impl.graph->execute(handle, impl.pointers, workspace);
   if (status.is_good()) return;
-  throw DeviceError(fmt::format("cuDNN could not run fused attention: {}", status.get_message()));
+  throw DeviceError(
+      fmt::format("cuDNN could not run fused attention: {}", first_line(status.get_message())));
 }
 
 }  // namespace libra::cudnn

@@ -1,10 +1,12 @@
 // One cuDNN graph of fused attention over ragged tensors, built once and run any number of times.
 // cudnn-frontend's headers take half a minute to compile: only sdpa_graph.cpp includes them.
 //
-// A graph has room for `entries` entries of up to max_queries x max_keys each. Where an entry's rows
-// begin is given at run time, in elements from a tensor's first one, so entries may lie anywhere, in
-// any order, share keys, and start at any head. One exception, found the hard way: cuDNN adds dQ up
-// in its workspace at the offsets of Q, so both must have the same.
+// A graph has room for `entries` entries of up to max_queries x max_keys each. Where an entry's
+// rows begin is given at run time, in elements from a tensor's first one, so entries may lie
+// anywhere, in any order, share keys, and start at any head. One exception, found the hard way:
+// cuDNN adds dQ up in its workspace at the offsets of Q, so both must have the same.
+//
+// The NOLINTs: clang-tidy 14 takes a defaulted <=> for a null pointer.
 #pragma once
 
 #include <cudnn.h>
@@ -30,7 +32,7 @@ class PerPort {
  public:
   T& operator[](Port port) { return values_[static_cast<std::size_t>(port)]; }
   const T& operator[](Port port) const { return values_[static_cast<std::size_t>(port)]; }
-  friend auto operator<=>(const PerPort&, const PerPort&) = default;
+  friend auto operator<=>(const PerPort&, const PerPort&) = default;  // NOLINT
 
  private:
   std::array<T, kNumPorts> values_{};
@@ -41,7 +43,7 @@ struct Strides {
   std::int64_t row = 0;
   std::int64_t head = 0;
 
-  friend auto operator<=>(const Strides&, const Strides&) = default;
+  friend auto operator<=>(const Strides&, const Strides&) = default;  // NOLINT
 };
 
 /// All that a graph depends on: its key in a cache.
@@ -57,7 +59,7 @@ struct SdpaShape {
   PerPort<Strides> strides;
   PerPort<DType> dtypes;  ///< Q's is the storage type
 
-  friend auto operator<=>(const SdpaShape&, const SdpaShape&) = default;
+  friend auto operator<=>(const SdpaShape&, const SdpaShape&) = default;  // NOLINT
 };
 
 /// Device memory. Offsets are int64[entries + 1], in elements; lengths are int32[entries].
