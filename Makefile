@@ -9,7 +9,7 @@ export CCACHE_NOHASHDIR := true
 # ThreadSanitizer cannot see into the MPI library.
 TEST_OPTIONS = -DLIBRA_BUILD_TESTS=ON $(if $(filter tsan,$(PRESET)),,-DLIBRA_WITH_MPI=ON)
 
-.PHONY: help build demo test lint check bench format install clean
+.PHONY: help build demo test lint check bench report format install clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -40,6 +40,9 @@ bench: ## build and run the benchmarks
 	cmake --preset release --log-level=NOTICE -DLIBRA_BUILD_BENCHMARKS=ON
 	cmake --build --preset release
 	@scripts/bench.sh
+
+report: build ## a report from real results, checked in a browser, to build/report
+	@scripts/check_report.sh
 
 format: ## rewrite the sources with clang-format
 	@scripts/bootstrap.sh lint

@@ -101,7 +101,7 @@ TEST(CliTest, PlanAndRunTakeTheSameJobOptions) {
 }
 
 TEST(CliTest, MissingAndUnknownCommandsListTheKnown) {
-  expect_refused(libra(""), "use one of corpus, plan, run, show, validate");
+  expect_refused(libra(""), "use one of corpus, plan, simulate, tune, paper, run");
   expect_refused(libra("balance"), "no command 'balance': use one of corpus, plan");
 }
 

@@ -59,6 +59,7 @@ Json to_json(const MethodFigures& f) {
           {"sync_s", f.sync_s},
           {"memory_bytes", f.memory_bytes},
           {"extra_memory_bytes", f.extra_memory_bytes},
+          {"plan_us", f.plan_us},
           {"microbatch_forward_ms",
            {{"min", f.microbatch_min_ms},
             {"mean", f.microbatch_mean_ms},

@@ -71,12 +71,13 @@ std::vector<std::string> row(const MethodFigures& f) {
           fmt::format("{:.0f}", f.tokens_per_gpu_s),
           fmt::format("{:.0f}%", 100 * f.efficiency),
           fmt::format("{:.0f}%", 100 * f.bubble_share),
-          bytes_text(f.memory_bytes)};
+          bytes_text(f.memory_bytes),
+          f.plan_us > 0 ? fmt::format("{:.0f}", f.plan_us) : "-"};
 }
 
 std::string table_text(const Simulation& simulation) {
   TextTable table({"method", "mean ms", "max ms", "x mean", "x max", "exposed", "max/mean", "bytes",
-                   "inter-node", "step s", "tok/GPU/s", "of ideal", "bubble", "memory"});
+                   "inter-node", "step s", "tok/GPU/s", "of ideal", "bubble", "memory", "plan us"});
   std::string notes;
   bool changes_samples = false;
   for (const MethodFigures& figures : simulation.methods) {

@@ -29,6 +29,8 @@ struct PoolTimes {
   std::int64_t work = 0;
   /// Most that a worker needs besides its own tensors, in bytes; 0 where it is not modelled.
   std::int64_t extra_memory_bytes = 0;
+  /// What planning took here and now; the only figure that is measured. 0 where there is no plan.
+  double plan_us = 0;
 };
 
 }  // namespace libra

@@ -184,9 +184,9 @@ PoolTimes gathered_times(const Environment& environment, const PackedSequence& s
 namespace {
 
 // In each of the CP ring steps a rank does as much of a document of l tokens, in the same shape, as
-// there is in a document of l / CP tokens: in the first step itself, in the others the half that the
-// mask leaves of two chunks against two. Scaled so that all steps of all ranks together are exactly
-// the document's pairs.
+// there is in a document of l / CP tokens: in the first step itself, in the others the half that
+// the mask leaves of two chunks against two. Scaled so that all steps of all ranks together are
+// exactly the document's pairs.
 RankCalls ring_step(const Environment& environment, const PackedSequence& sequence) {
   const std::int64_t cp = environment.scenario().plan.cp;
   RankCalls step(environment);

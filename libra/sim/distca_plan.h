@@ -2,14 +2,14 @@
 // where, over all workers of a GA index.
 //
 // An item is a document's share on one rank. A document that lies on several ranks is cut head and
-// tail: its rows are taken alternately from its beginning and its end (0, l-1, 1, l-2, ...), so that
-// every pair of rows costs l + 1 query-key pairs, and each rank holds a stretch of that order:
+// tail: its rows are taken alternately from its beginning and its end (0, l-1, 1, l-2, ...), so
+// that every pair of rows costs l + 1 query-key pairs, and each rank holds a stretch of that order:
 //
-//   rows of the document   | head of 0 | head of 1 | head of 2 | tail of 2 | tail of 1 | tail of 0 |
+//   rows of a document   | head of 0 | head of 1 | head of 2 | tail of 2 | tail of 1 | tail of 0 |
 //
 // Workers below the mean work receive, the neediest first: repeatedly the item of a donor (a worker
-// above the mean) with the least (Q bytes of the moved rows + 2 x KV bytes of the whole document) per
-// query-key pair gives row pairs, until what is missing is within tolerance x mean.
+// above the mean) with the least (Q bytes of the moved rows + 2 x KV bytes of the whole document)
+// per query-key pair gives row pairs, until what is missing is within tolerance x mean.
 #pragma once
 
 #include <cstdint>

@@ -12,9 +12,9 @@
 namespace libra {
 namespace {
 
-// The least time per query-key pair and head that any part of a sample can have, in picoseconds, for
-// all ways to cut the heads into equal calls: rates rise with queries and fall with keys, so that a
-// shorter prefix may run faster than the whole.
+// The least time per query-key pair and head that any part of a sample can have, in picoseconds,
+// for all ways to cut the heads into equal calls: rates rise with queries and fall with keys, so
+// that a shorter prefix may run faster than the whole.
 class BestTimes {
  public:
   using EntryPs = std::function<std::int64_t(TokenRange, std::int32_t)>;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "libra/base/error.h"
 #include "libra/base/index.h"
@@ -73,9 +74,13 @@ PoolTimes pool_times(const Environment& environment, const Method& method,
     default:
       break;
   }
-  const PoolPlan plan =
-      make_plan(plan_options(environment.scenario(), method), {sequences.begin(), sequences.end()});
-  return plan_times(environment, plan, {first_gpu, step, method.overlapped});
+  const PlanOptions options = plan_options(environment.scenario(), method);
+  const auto begin = std::chrono::steady_clock::now();
+  const PoolPlan plan = make_plan(options, {sequences.begin(), sequences.end()});
+  const std::chrono::duration<double, std::micro> spent = std::chrono::steady_clock::now() - begin;
+  PoolTimes times = plan_times(environment, plan, {first_gpu, step, method.overlapped});
+  times.plan_us = spent.count();
+  return times;
 }
 
 }  // namespace

@@ -3,9 +3,9 @@
 //
 //   for (const PaperFigure& figure : paper_figures()) print(figure.run(options));
 //
-// Nothing is tuned to match: the lengths are synthetic:paper-256k and synthetic:paper-1m, which meet
-// the paper's published statistics; the device is the measured H200. What the paper does not say
-// (Table 1 is missing from our text) is assumed, and each figure says what.
+// Nothing is tuned to match: the lengths are synthetic:paper-256k and synthetic:paper-1m, which
+// meet the paper's published statistics; the device is the measured H200. What the paper does not
+// say (Table 1 is missing from our text) is assumed, and each figure says what.
 #pragma once
 
 #include <cstdint>

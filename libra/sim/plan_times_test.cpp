@@ -19,8 +19,8 @@ using testing::kNanosecond;
 using testing::sequence;
 using testing::tiny_scenario;
 
-// Sequence {8} on two ranks with one head shard; rank 1's second block (rows 6 and 7, 15 pairs) goes
-// to worker 2, of a replica without samples.
+// Sequence {8} on two ranks with one head shard; rank 1's second block (rows 6 and 7, 15 pairs)
+// goes to worker 2, of a replica without samples.
 PoolPlan one_moved_tile(std::int32_t chunks, bool local_first) {
   PlanOptions options = tiny_scenario().plan;
   options.chunks = chunks;
@@ -28,8 +28,8 @@ PoolPlan one_moved_tile(std::int32_t chunks, bool local_first) {
   return rebuild_plan(options, {sequence({8}), sequence({})}, {6, 14, 22, 30}, {0, 0, 1, 2});
 }
 
-// Worker 1 computes 11 pairs x 2 heads and fetches rows 0 to 3 of K and V; worker 2 computes 15 x 2,
-// with two rows of Q and all eight of K and V (16 bytes each; Q and O 8 bytes).
+// Worker 1 computes 11 pairs x 2 heads and fetches rows 0 to 3 of K and V; worker 2 computes 15 x
+// 2, with two rows of Q and all eight of K and V (16 bytes each; Q and O 8 bytes).
 TEST(PlanTimes, AreDispatchComputationAndReturnInTurn) {
   const Environment environment(tiny_scenario(), flat_device());
   const PoolTimes times = plan_times(environment, one_moved_tile(1, true), {0, 0, false});

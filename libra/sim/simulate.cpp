@@ -116,6 +116,10 @@ MethodFigures summary(const Scenario& scenario, const Run& run) {
   figures.backward_bytes = bytes_of(run, &WindowFigures::backward_bytes);
   figures.exposed_comm_ms = mean_of(run, [](const WindowFigures& w) { return w.exposed_comm_ms; });
   figures.max_over_mean = mean_of(run, [](const WindowFigures& w) { return w.max_over_mean; });
+  std::vector<double> plan_us;
+  plan_us.reserve(run.windows.size());
+  for (const WindowFigures& window : run.windows) plan_us.push_back(window.plan_us);
+  figures.plan_us = median(std::move(plan_us));
   add_step_figures(scenario, run, figures);
   add_microbatches(run, figures);
   figures.worker_ms = run.windows.front().worker_ms;

@@ -48,6 +48,9 @@ struct MethodFigures {
   double memory_bytes = 0;        ///< of the fullest GPU, over all windows
   double extra_memory_bytes = 0;  ///< of it, for one layer's exchange
 
+  /// Planning a pool, measured here and now: median over pools, then over windows; 0: no plans.
+  double plan_us = 0;
+
   double speedup_mean = 0;  ///< Ulysses' straggler over this one; 0 if ulysses cannot run
   double speedup_max = 0;
   double efficiency = 0;  ///< throughput over that of `ideal`

@@ -1,7 +1,9 @@
-// Mean and standard deviation of a few numbers.
+// Mean, median and standard deviation of a few numbers.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <numeric>
 #include <vector>
 
@@ -20,6 +22,14 @@ inline double standard_deviation(const std::vector<double>& values) {
   double squares = 0;
   for (const double value : values) squares += (value - centre) * (value - centre);
   return std::sqrt(squares / static_cast<double>(values.size() - 1));
+}
+
+/// The upper one of two; 0 for none.
+inline double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
 }
 
 }  // namespace libra

@@ -1,11 +1,12 @@
 // A whole optimizer step: what is around core attention, and the pipeline.
 //
 // Per layer a microbatch takes core attention, as long as the slowest worker of those that exchange
-// in it, then linear layers, and with experts two all-to-alls that end in a barrier of the EP group.
-// With recompute the backward pass runs the forward pass again. Replicas that share a pool or an EP
-// group wait for each other in every layer, so they share one 1F1B schedule; the others meet at the
-// gradient synchronisation, which is not overlapped. Not modelled: the optimizer's own computation,
-// the loss, norms and other memory-bound operations beyond linear_tflops, TP communication.
+// in it, then linear layers, and with experts two all-to-alls that end in a barrier of the EP
+// group. With recompute the backward pass runs the forward pass again. Replicas that share a pool
+// or an EP group wait for each other in every layer, so they share one 1F1B schedule; the others
+// meet at the gradient synchronisation, which is not overlapped. Not modelled: the optimizer's own
+// computation, the loss, norms and other memory-bound operations beyond linear_tflops, TP
+// communication.
 #pragma once
 
 #include <cstdint>

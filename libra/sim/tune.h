@@ -1,13 +1,14 @@
-// Searches the pool size P, head shards H, block B, tau, chunks M, placer and home layout that train
-// fastest under a memory cap, by simulating method `libra`.
+// Searches the pool size P, head shards H, block B, tau, chunks M, placer and home layout that
+// train fastest under a memory cap, by simulating method `libra`.
 //
 //   const TuneResult result = tune(scenario, windows, {.memory_cap_bytes = 120e9});
 //   result.ranked.front().candidate;    // paste its options
 //
 // In three rounds, each on more windows and fewer candidates: P x H x B; then tau, M, placer and
-// home layout around the best; then the best on all windows. Pool sizes beyond the first whose pools
-// are even already (R - 1 <= kEvenPools by VRSP) and the next are not tried: they could only move
-// more. All candidates see the same windows, so that their differences are not luck of the draw.
+// home layout around the best; then the best on all windows. Pool sizes beyond the first whose
+// pools are even already (R - 1 <= kEvenPools by VRSP) and the next are not tried: they could only
+// move more. All candidates see the same windows, so that their differences are not luck of the
+// draw.
 #pragma once
 
 #include <cstdint>

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "libra/sim/spread.h"
 #include "libra/sim/step_model.h"
 
 namespace libra {
@@ -77,7 +78,12 @@ WindowFigures window_figures(const Environment& environment,
                              std::span<const PackedSequence> slots, bool details) {
   WindowFigures figures;
   const double share = 1.0 / static_cast<double>(attention.size());
-  for (const std::vector<PoolTimes>& pools : attention) add_ga_index(pools, share, figures);
+  std::vector<double> plan_us;
+  for (const std::vector<PoolTimes>& pools : attention) {
+    add_ga_index(pools, share, figures);
+    for (const PoolTimes& pool : pools) plan_us.push_back(pool.plan_us);
+  }
+  figures.plan_us = median(std::move(plan_us));
   for (const PackedSequence& sequence : slots) {
     figures.tokens += static_cast<double>(std::accumulate(
         sequence.sample_tokens.begin(), sequence.sample_tokens.end(), std::int64_t{0}));

@@ -25,6 +25,7 @@ struct WindowFigures {
   double attention_s = 0;
   double memory_bytes = 0;
   double extra_memory_bytes = 0;
+  double plan_us = 0;  ///< median over the pools
   std::vector<double> microbatch_ms;
   std::vector<double> worker_ms;                         // only if details are wanted, as is
   std::vector<std::vector<PipelineOperation>> timeline;  // this

@@ -1,0 +1,1 @@
+"""Libra in Python. So far: `libra.report`, pages from the program's results."""
