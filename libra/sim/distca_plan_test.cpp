@@ -67,6 +67,21 @@ TEST(DistcaPlan, PrefersTheDocumentThatMovesLeastPerPair) {
   }
 }
 
+// 156 and 120 pairs: 18 are missing. One row pair of {16} gives 17 pairs for two rows of Q and
+// twice 16 of K and V; all of {4} gives 10 for four of Q and twice 4, which is less for each if
+// keys and values are heavy.
+TEST(DistcaPlan, ChargesTheKeysOfTheWholeDocument) {
+  const std::vector<PackedSequence> sequences = {sequence({16, 4, 4}, 32), sequence({15}, 32)};
+  std::int32_t moved = 0;
+  for (const DistcaItem& item : distca_plan(sequences, {1, 0, 1, 10})) {
+    if (item.worker == item.home) continue;
+    EXPECT_EQ(item.tokens, 4);
+    ++moved;
+  }
+  EXPECT_EQ(moved, 2);
+  EXPECT_EQ(distca_plan(sequences, {1, 0, 10, 0}).back().tokens, 16);
+}
+
 TEST(DistcaPlan, ComputesEveryRowOfEveryDocumentOnce) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(::testing::Message() << "seed " << seed);
