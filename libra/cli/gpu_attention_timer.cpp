@@ -54,7 +54,9 @@ TimedCall saturating_call(TokenRange queries, std::int32_t heads, std::int64_t r
   const double flops_each =
       4.0 * TimedCall::kDim * heads * static_cast<double>(query_key_pairs(queries));
   const auto wanted = static_cast<std::int64_t>(std::ceil(kSaturatingFlops / flops_each));
-  const std::int64_t room = rows / queries.size() * (TimedCall::kQHeads / heads);
+  // No keys are shared: what two entries add to the same gradients costs time of its own.
+  const std::int64_t places = std::min(rows / queries.size(), rows / queries.end);
+  const std::int64_t room = places * (TimedCall::kQHeads / heads);
   return repeated_call(queries, heads, std::clamp<std::int64_t>(wanted, 1, room), rows);
 }
 

@@ -7,6 +7,7 @@
 namespace libra::cudnn {
 namespace {
 
+constexpr std::int64_t kMaxConditionalBlocks = 16;
 constexpr std::int64_t kMaxBlocks = 4096;     // more than any GPU runs at a time
 constexpr std::int64_t kMaxWork = 1LL << 30;  // per launch: indices are 32-bit
 
@@ -53,7 +54,10 @@ struct Extent {
 template <typename Function>
 __global__ void for_each_kernel(Extent extent, Function function, const std::uint32_t* condition) {
   if (condition != nullptr) {
-    if (*static_cast<const volatile std::uint32_t*>(condition) == 0) return;
+    __shared__ std::uint32_t wanted;
+    if (threadIdx.x == 0) wanted = *static_cast<const volatile std::uint32_t*>(condition);
+    __syncthreads();
+    if (wanted == 0) return;
   }
   const unsigned work = extent.rows * extent.heads * extent.vectors;
   for (unsigned i = blockIdx.x * kThreads + threadIdx.x; i < work; i += gridDim.x * kThreads) {
@@ -71,7 +75,8 @@ void for_each(const TensorView& shape, int width, const Function& function, cuda
   const std::int64_t per_row = shape.heads * vectors;
   if (per_row == 0) return;
   const std::int64_t rows_at_once = std::max<std::int64_t>(kMaxWork / per_row, 1);
-  const std::int64_t max_blocks = condition == nullptr ? kMaxBlocks : 264;  // each polls the host
+  // A condition lies in host memory, and every block's look at it takes a microsecond.
+  const std::int64_t max_blocks = condition == nullptr ? kMaxBlocks : kMaxConditionalBlocks;
   for (std::int64_t row = 0; row < shape.rows; row += rows_at_once) {
     const std::int64_t rows = std::min(rows_at_once, shape.rows - row);
     const Extent extent{row, static_cast<unsigned>(rows), static_cast<unsigned>(shape.heads),
