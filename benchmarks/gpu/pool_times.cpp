@@ -62,8 +62,8 @@ struct Method {
 };
 
 std::vector<Method> all_methods(const Options& options, const AttentionShape& shape) {
-  const PieceCost seconds = seconds_cost(std::make_shared<const DeviceProfile>(
-      load_device_profile(options.profile).for_shape(shape)));
+  const PieceCost seconds = seconds_cost(
+      std::make_shared<const DeviceProfile>(load_device_profile(options.profile).for_shape(shape)));
   PlanOptions base;
   base.shape = shape;
   base.cp = options.cp;
