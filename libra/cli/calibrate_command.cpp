@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "libra/base/error.h"
 #include "libra/base/units.h"
 #include "libra/cli/command.h"
 #include "libra/cli/gpu_work.h"
@@ -154,7 +155,16 @@ void report_copies(const Console& console, Report& report, Json& json) {
   report.text() << "\n" << table.text();
 }
 
+void check(const Options& options) {
+  const bool wanted = !options.output.empty() || options.block_rates || options.copies ||
+                      options.equal_work_steps > 0;
+  if (wanted) return;
+  throw ConfigError(
+      "nothing to measure: give --output, --block-rates, --equal-work-steps or --copies");
+}
+
 int run(const Options& options, const Console& console) {
+  check(options);
   Report report(console, options.json);
   report.add_file(options.output);
   Json json;

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "libra/base/index.h"
+#include "libra/base/error.h"
 #include "libra/cli/command.h"
 #include "libra/cli/gpu_work.h"
 #include "libra/cli/job.h"
@@ -187,7 +187,13 @@ Json workers_json(const PlacerReplay& replay) {
   return pools;
 }
 
+void check(const Options& options) {
+  if (options.pools < 1) throw ConfigError("--pools is 0: replay at least one");
+  if (options.rounds < 1) throw ConfigError("--rounds is 0: each worker runs at least once");
+}
+
 int run(const Options& options, const Console& console) {
+  check(options);
   Report report(console, options.job.json);
   Job job(options.job, {PlacerKind::kUlysses, PlacerKind::kReserve});
   const std::vector<PlacerReplay> replays = replay_all(job, options, console);
