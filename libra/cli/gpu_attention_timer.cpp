@@ -107,19 +107,19 @@ GpuAttentionTimer::~GpuAttentionTimer() = default;
 
 std::int64_t GpuAttentionTimer::rows() const { return impl_->rows; }
 
-double GpuAttentionTimer::forward_seconds(const TimedCall& timed, int repetitions) {
-  const AttentionCall call = impl_->call(timed, timed.forward);
+double GpuAttentionTimer::forward_seconds(const TimedCall& call, int repetitions) {
+  const AttentionCall forward = impl_->call(call, call.forward);
   return impl_->seconds(
-      [&] { impl_->attention.forward(call, impl_->tensors.forward(), impl_->stream); },
+      [&] { impl_->attention.forward(forward, impl_->tensors.forward(), impl_->stream); },
       repetitions);
 }
 
-double GpuAttentionTimer::backward_seconds(const TimedCall& timed, int repetitions) {
-  const AttentionCall forward = impl_->call(timed, timed.forward);  // leaves O and LSE
+double GpuAttentionTimer::backward_seconds(const TimedCall& call, int repetitions) {
+  const AttentionCall forward = impl_->call(call, call.forward);  // leaves O and LSE
   impl_->attention.forward(forward, impl_->tensors.forward(), impl_->stream);
-  const AttentionCall call = impl_->call(timed, timed.backward);
+  const AttentionCall backward = impl_->call(call, call.backward);
   return impl_->seconds(
-      [&] { impl_->attention.backward(call, impl_->tensors.accumulating(), impl_->stream); },
+      [&] { impl_->attention.backward(backward, impl_->tensors.accumulating(), impl_->stream); },
       repetitions);
 }
 

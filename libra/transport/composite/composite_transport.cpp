@@ -44,8 +44,12 @@ class CompositeTransport final : public Transport {
     Exchange near{exchange.tag, {}, {}, exchange.more}, far = near;
     split(exchange.sends, near.sends, far.sends);
     split(exchange.receives, near.receives, far.receives);
-    const Handle first = first_->post(near, stream);
-    handles_.push_back({first, second_->post(far, stream)});
+    Pair pair;
+    guarded([&] {
+      pair.first = first_->post(near, stream);
+      pair.second = second_->post(far, stream);
+    });
+    handles_.push_back(pair);
     if (handles_.size() > kRemembered) {
       handles_.pop_front();
       ++forgotten_;
@@ -58,13 +62,17 @@ class CompositeTransport final : public Transport {
                 "worker {} has posted no exchange {}", worker(), handle.id);
     if (handle.id < forgotten_) return;
     const Pair& pair = handles_[static_cast<std::size_t>(handle.id - forgotten_)];
-    first_->wait(pair.first, stream);
-    second_->wait(pair.second, stream);
+    guarded([&] {
+      first_->wait(pair.first, stream);
+      second_->wait(pair.second, stream);
+    });
   }
 
   void poll() override {
-    first_->poll();
-    second_->poll();
+    guarded([&] {
+      first_->poll();
+      second_->poll();
+    });
   }
 
   void abort(const std::string& reason) override {
@@ -91,6 +99,17 @@ class CompositeTransport final : public Transport {
   struct Pair {
     Handle first, second;
   };
+
+  // The failure of one is the failure of both.
+  template <typename Body>
+  void guarded(const Body& body) {
+    try {
+      body();
+    } catch (const TransportError& error) {
+      abort(error.what());
+      throw;
+    }
+  }
 
   void split(const std::vector<Transfer>& all, std::vector<Transfer>& near,
              std::vector<Transfer>& far) const {

@@ -5,6 +5,9 @@
 //   auto transport = make_composite(std::move(peer), std::move(nccl), near);
 //
 // The arena is the first one's; the second must be able to use memory that it did not allocate.
+//
+// Failure: what one of them throws aborts the other, too. A worker that hears of a failure through
+// the other transport may be told who gave up instead of why.
 #pragma once
 
 #include <memory>
