@@ -84,13 +84,10 @@ std::string evenness_text(const TuneResult& result, double wanted) {
   for (const PoolEvenness& p : result.evenness) {
     text += fmt::format("{}P {}: {:.4f}", text.empty() ? "  " : ", ", p.pool, p.r_minus_1);
   }
-  const std::string needed = result.needed_pool > 0
-                                 ? fmt::format("P {}", result.needed_pool)
-                                 : std::string("a larger P or window than there is");
   return fmt::format(
       "Pools by VRSP, R - 1 (the heaviest sequence is {:.1f} x the mean):\n{}\n"
-      "  R - 1 <= {} needs {}\n",
-      result.heaviest_over_mean, text, wanted, needed);
+      "  R - 1 <= {} needs P {}\n",
+      result.heaviest_over_mean, text, wanted, result.needed_pool);
 }
 
 std::string sureness_text(const TuneResult& result) {
@@ -141,7 +138,7 @@ Json to_json(const TuneResult& result, const Simulation& nothing, const Options&
   }
   json["heaviest_over_mean"] = result.heaviest_over_mean;
   json["wanted_r_minus_1"] = options.wanted_r;
-  json["needed_pool"] = result.needed_pool > 0 ? Json(result.needed_pool) : Json();
+  json["needed_pool"] = result.needed_pool;
   json["candidates"] = result.candidates;
   json["over_memory_cap"] = result.over_cap;
   json["memory_cap_bytes"] = result.cap_bytes;

@@ -45,7 +45,8 @@ std::vector<std::int64_t> costs_of(const std::vector<PackedSequence>& window) {
 
 std::vector<PoolEvenness> evenness_of(const Scenario& scenario, const Windows& windows) {
   std::vector<PoolEvenness> evenness;
-  for (std::int32_t pool = 1; pool < scenario.gbs && scenario.gbs % pool == 0; pool *= 2) {
+  for (std::int32_t pool = 1; pool <= scenario.gbs; ++pool) {
+    if (scenario.gbs % pool != 0) continue;
     double sum = 0;
     for (const auto& window : windows) {
       const std::vector<std::int64_t> costs = costs_of(window);

@@ -110,6 +110,30 @@ TEST(Tune, SaysWhichPoolTheCorpusNeeds) {
   EXPECT_EQ(tune(small_job(), skewed_windows(1), wanting(10)).needed_pool, 1);
 }
 
+// With one GA index a pool of all replicas is the only one that holds the whole window.
+TEST(Tune, TriesOnePoolForTheWholeWindow) {
+  Scenario scenario = small_job();
+  scenario.gbs = 2;
+  scenario.dp = 2;
+  const std::vector<PackedSequence> window = {{65536, {65536}},
+                                              {65536, std::vector<std::int64_t>(64, 1024)}};
+  const TuneResult result = tune(scenario, {window}, {});
+  EXPECT_EQ(result.ranked.front().candidate.pool, 2);
+  EXPECT_EQ(result.evenness.back().pool, 2);
+  EXPECT_EQ(result.evenness.back().r_minus_1, 0);
+}
+
+TEST(Tune, TriesPoolsThatAreNoPowerOfTwo) {
+  Scenario scenario = small_job();
+  scenario.gbs = 6;
+  scenario.dp = 3;
+  std::vector<PackedSequence> window = skewed_windows(1).front();
+  window.resize(6);
+  const TuneResult result = tune(scenario, {window}, {});
+  EXPECT_EQ(result.evenness[2].pool, 3);
+  EXPECT_EQ(result.ranked.front().candidate.pool, 3);
+}
+
 TEST(Tune, ReportsProgress) {
   std::atomic<std::int64_t> last = 0;
   TuneOptions options;
