@@ -110,6 +110,27 @@ TEST(Tune, SaysWhichPoolTheCorpusNeeds) {
   EXPECT_EQ(tune(small_job(), skewed_windows(1), wanting(10)).needed_pool, 1);
 }
 
+// A worker holds 1024 tokens, less than the smallest block that is tried otherwise.
+TEST(Tune, TakesShortSharesAsBlocks) {
+  Scenario scenario = small_job();
+  scenario.seq_tokens = 2048;
+  const std::vector<PackedSequence> window(16, {2048, {2048}});
+  const TuneResult result = tune(scenario, {window}, {});
+  for (const Verdict& verdict : result.ranked) EXPECT_EQ(verdict.candidate.block_tokens, 1024);
+}
+
+TEST(Tune, SaysSoIfThereIsNothingToChooseFrom) {
+  Scenario scenario = small_job();
+  scenario.seq_tokens = 1;
+  const std::vector<PackedSequence> window(16, {1, {1}});
+  try {
+    tune(scenario, {window}, {});
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("nothing to choose from"));
+  }
+}
+
 // With one GA index a pool of all replicas is the only one that holds the whole window.
 TEST(Tune, TriesOnePoolForTheWholeWindow) {
   Scenario scenario = small_job();
