@@ -82,6 +82,14 @@ TEST(TuneCommand, SaysWhatToPasteAndHowSureItIs) {
   EXPECT_THAT(result.out, HasSubstr("R - 1 <= 0.01 needs "));
 }
 
+TEST(TuneCommand, IsNotSureAfterOneStep) {
+  const Result result = libra(
+      "tune --seq-len 64K --oversize split --gpus 8 --cp 2 --gbs 8 --steps 1 --layers 4 --corpus " +
+      mix());
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("one step cannot say how sure"));
+}
+
 TEST(TuneCommand, RefusesACapThatNothingKeeps) {
   expect_refused(libra("tune --memory-cap 1M " + job()), "nothing fits into 1.05 MB a GPU");
 }

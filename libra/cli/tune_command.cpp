@@ -94,6 +94,10 @@ std::string sureness_text(const TuneResult& result) {
   const Verdict& best = result.ranked.front();
   if (result.ranked.size() < 2) return "There is no runner-up.\n";
   const Verdict& second = result.ranked[1];
+  if (best.step_seconds.size() < 2) {
+    return fmt::format("The best differs from the next by {:.2f}%; one step cannot say how sure.\n",
+                       100 * second.behind);
+  }
   const bool sure = second.behind > 2 * second.behind_error;
   return fmt::format("The best differs from the next by {:.2f}% +- {:.2f} over {} steps: {}.\n",
                      100 * second.behind, 100 * second.behind_error, best.step_seconds.size(),
