@@ -90,6 +90,11 @@ TEST(TuneCommand, IsNotSureAfterOneStep) {
   EXPECT_THAT(result.out, HasSubstr("one step cannot say how sure"));
 }
 
+TEST(TuneCommand, FindsLegalHeadShardsByItself) {
+  EXPECT_EQ(json_of("tune --tp 2 --q-heads 4 --kv-heads 4 " + job())["tp"], 2);
+  EXPECT_EQ(json_of("tune --q-heads 9 --kv-heads 3 " + job())["best"]["head_shards"], 1);
+}
+
 TEST(TuneCommand, RefusesACapThatNothingKeeps) {
   expect_refused(libra("tune --memory-cap 1M " + job()), "nothing fits into 1.05 MB a GPU");
 }

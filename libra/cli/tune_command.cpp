@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 
+#include "libra/base/error.h"
 #include "libra/base/units.h"
 #include "libra/cli/command.h"
 #include "libra/cli/option_parsing.h"
@@ -31,6 +32,18 @@ struct Options {
 constexpr const char* kDoingNothing[] = {"ulysses", "none"};
 
 std::string bytes_text(double bytes) { return format_bytes(static_cast<std::int64_t>(bytes)); }
+
+/// H and M are searched. Until then they are what `simulate` takes, or what these heads allow: H =
+/// TP cuts between KV heads, and one chunk is always legal.
+Scenario scenario_of(SimOptions options) {
+  try {
+    return make_scenario(options);
+  } catch (const ConfigError&) {
+    options.head_shards = options.tp;
+    options.chunks = 1;
+    return make_scenario(options);  // if that was not the reason, says it again
+  }
+}
 
 TuneResult tuned(const Options& options, const Scenario& scenario, const SimWindows& windows,
                  const Console& console) {
@@ -151,7 +164,7 @@ Json to_json(const TuneResult& result, const Simulation& nothing, const Options&
 
 int run(const Options& options, const Console& console) {
   Report report(console, options.sim.json);
-  const Environment environment(make_scenario(options.sim));
+  const Environment environment(scenario_of(options.sim));
   const Scenario& scenario = environment.scenario();
   const Corpus corpus = read(options.sim.corpus);
   const SimWindows windows = make_windows(corpus, options.sim);
