@@ -95,6 +95,11 @@ TEST(TuneCommand, FindsLegalHeadShardsByItself) {
   EXPECT_EQ(json_of("tune --q-heads 9 --kv-heads 3 " + job())["best"]["head_shards"], 1);
 }
 
+TEST(TuneCommand, SaysWhyUlyssesIsLeftOut) {
+  EXPECT_THAT(libra("tune --q-heads 9 --kv-heads 3 " + job()).out,
+              HasSubstr("ulysses is left out: "));
+}
+
 TEST(TuneCommand, RefusesACapThatNothingKeeps) {
   expect_refused(libra("tune --memory-cap 1M " + job()), "nothing fits into 1.05 MB a GPU");
 }

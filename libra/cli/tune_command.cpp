@@ -83,7 +83,10 @@ std::string ranked_text(const TuneResult& result) {
 std::string nothing_text(const TuneResult& result, const Simulation& nothing) {
   std::string text;
   for (const MethodFigures& f : nothing.methods) {
-    if (!f.skipped.empty()) continue;
+    if (!f.skipped.empty()) {
+      text += fmt::format("  {} is left out: {}\n", f.method->name, f.skipped);
+      continue;
+    }
     const double gain = result.ranked.front().tokens_per_gpu_s / f.tokens_per_gpu_s;
     text +=
         fmt::format("  {}: {:.0f} tokens/s a GPU, {:.2f} s a step; the best is {:.2f} x as fast\n",
