@@ -102,6 +102,7 @@ TEST(TuneCommand, SaysWhyUlyssesIsLeftOut) {
 
 TEST(TuneCommand, RefusesACapThatNothingKeeps) {
   expect_refused(libra("tune --memory-cap 1M " + job()), "nothing fits into 1.05 MB a GPU");
+  expect_refused(libra("tune --memory-cap 0 " + job()), "--memory-cap: the cap is 0");
 }
 
 TEST(PaperCommand, PutsThePaperBesideOurs) {

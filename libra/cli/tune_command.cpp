@@ -12,6 +12,7 @@
 #include "libra/cli/option_parsing.h"
 #include "libra/cli/sim_options.h"
 #include "libra/cli/text_table.h"
+#include "libra/plan/rules.h"
 #include "libra/sim/tune.h"
 
 namespace libra::cli {
@@ -195,7 +196,10 @@ Command add_tune_command(CLI::App& parent) {
   add_sim_options(*app, options->sim);
   add_parsed(
       *app, "--memory-cap",
-      [options](const std::string& text) { options->memory_cap = parse_size(text); },
+      [options](const std::string& text) {
+        options->memory_cap = parse_size(text);
+        require_positive("the cap", *options->memory_cap);
+      },
       "Most bytes of a GPU (default: the cluster's)")
       ->type_name("BYTES");
   add_parsed(
