@@ -136,19 +136,24 @@ class Step {
   std::int32_t group_ = 1;
 };
 
-// Of one layer on one GPU: experts are shared out over the EP group.
-double layer_parameters(const Scenario& scenario) {
+// Of one layer on one of `tp` and `ep` GPUs that share it.
+double layer_parameters(const Scenario& scenario, double tp, double ep) {
   const LinearShape& linear = scenario.linear;
   const auto projections = static_cast<double>(linear.projection_parameters(scenario.model));
   const auto expert = static_cast<double>(linear.expert_parameters(scenario.model));
-  if (!linear.moe()) return (projections + expert) / scenario.plan.tp;
+  if (!linear.moe()) return (projections + expert) / tp;
   const double router = static_cast<double>(scenario.model.hidden) * linear.experts;
-  return projections / scenario.plan.tp + router + expert * linear.experts / scenario.ep;
+  return projections / tp + router + expert * linear.experts / ep;
 }
 
-double stage_parameters(const Scenario& scenario) {
+double stage_parameters(const Scenario& scenario, double tp, double ep) {
   const auto head = static_cast<double>(scenario.linear.head_parameters(scenario.model));
-  return layer_parameters(scenario) * stage_layers(scenario, 0) + head / scenario.plan.tp;
+  return layer_parameters(scenario, tp, ep) * stage_layers(scenario, 0) + head / tp;
+}
+
+/// On one GPU.
+double held_parameters(const Scenario& scenario) {
+  return stage_parameters(scenario, scenario.plan.tp, scenario.ep);
 }
 
 }  // namespace
@@ -185,7 +190,7 @@ double sync_seconds(const Scenario& scenario) {
   constexpr double kBytesPerParameter = 4 + kBf16Bytes;  // fp32 gradients, bf16 parameters
   const Cluster& cluster = scenario.cluster;
   const double ranks = scenario.stage_gpus();
-  const double bytes = kBytesPerParameter * stage_parameters(scenario) * (ranks - 1) / ranks;
+  const double bytes = kBytesPerParameter * held_parameters(scenario) * (ranks - 1) / ranks;
   const double local = std::min<double>(ranks, cluster.gpus_per_node);
   const double by_nvlink = bytes / (cluster.nvlink_gb_per_s * kGiga);
   // Reduced inside the node first: each GPU takes its share of the node's bytes to the network.
@@ -205,8 +210,9 @@ double memory_bytes(const Scenario& scenario, double extra_bytes) {
   // Of a layer's activations per token and hidden unit where nothing is recomputed: about 34 bytes
   // of a dense layer in bf16 without attention's matrices.
   constexpr double kLayerBytes = 34;
-  const double parameters = stage_parameters(scenario);
-  const double state = parameters * (kStateBytes + kOptimizerBytes / scenario.stage_gpus());
+  // The optimizer's state of the whole stage lies on its GPUs once, however they share parameters.
+  const double state = held_parameters(scenario) * kStateBytes +
+                       stage_parameters(scenario, 1, 1) * kOptimizerBytes / scenario.stage_gpus();
   const double in_flight = std::min(scenario.pp, scenario.ga());
   const double units = static_cast<double>(scenario.model.hidden) *
                        static_cast<double>(scenario.seq_tokens) / scenario.plan.cp;

@@ -121,5 +121,14 @@ TEST(MemoryBytes, AreStateActivationsAndExchange) {
   EXPECT_DOUBLE_EQ(memory_bytes(scenario, 0), 264 * 9 + 16 * 2 * 34);
 }
 
+// Four experts of 48, one a GPU: of 2 x (64 + 16 + 192) + 40 = 584 parameters each GPU holds
+// 2 x (64 + 16 + 48) + 40 = 296, and a quarter of the optimizer's state of all 584.
+TEST(MemoryBytes, HoldTheOptimizersStateOfTheWholeStageOnce) {
+  Scenario scenario = tiny_scenario();
+  scenario.linear = {4, 4, 1, 10};
+  scenario.ep = 4;
+  EXPECT_DOUBLE_EQ(memory_bytes(scenario, 0), 296 * 6 + 584 * 3 + 16 * (2 * 2 + 34));
+}
+
 }  // namespace
 }  // namespace libra
