@@ -147,8 +147,9 @@ double layer_parameters(const Scenario& scenario, double tp, double ep) {
 }
 
 double stage_parameters(const Scenario& scenario, double tp, double ep) {
-  const auto head = static_cast<double>(scenario.linear.head_parameters(scenario.model));
-  return layer_parameters(scenario, tp, ep) * stage_layers(scenario, 0) + head / tp;
+  const auto embedding = static_cast<double>(scenario.linear.head_parameters(scenario.model));
+  const double heads = scenario.pp == 1 ? 2 : 1;  // the only stage has the output head, too
+  return layer_parameters(scenario, tp, ep) * stage_layers(scenario, 0) + heads * embedding / tp;
 }
 
 /// On one GPU.
