@@ -87,6 +87,21 @@ TEST(Simulate, HoldsItsOwnChecksOnRandomWindows) {
   }
 }
 
+// Sorting pairs sequences of 8 and of 2 tokens: 10 tokens of linear layers in place of 16, as few
+// as there can be.
+TEST(Simulate, NoOrderOfPaddedSequencesBeatsIdealSteps) {
+  Scenario scenario = tiny_scenario();
+  scenario.cluster.linear_tflops = 1e-9;
+  const Environment environment(scenario, flat_device());
+  const std::vector<PackedSequence> window = {sequence({8}), sequence({2}), sequence({8}),
+                                              sequence({2})};
+  const Simulation simulation =
+      simulate(environment, {window}, methods_named({"ulysses", "sorted"}), {});
+  EXPECT_LE(simulation.methods[0].efficiency, 1);
+  EXPECT_LE(simulation.methods[1].efficiency, 1);
+  EXPECT_GT(simulation.methods[1].efficiency, 0.99);
+}
+
 TEST(Simulate, SkipsAMethodThatTheHeadsDoNotAllow) {
   Scenario scenario = tiny_scenario();
   scenario.plan.cp = 4;
