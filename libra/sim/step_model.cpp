@@ -205,7 +205,7 @@ std::int32_t stage_layers(const Scenario& scenario, std::int32_t stage) {
   return scenario.model.layers / scenario.pp + (stage < more ? 1 : 0);
 }
 
-double memory_bytes(const Scenario& scenario, double extra_bytes) {
+double memory_bytes(const Scenario& scenario, std::int64_t sequence_tokens, double extra_bytes) {
   constexpr double kStateBytes = kBf16Bytes + 4;  // parameters, fp32 gradients
   constexpr double kOptimizerBytes = 12;          // fp32 parameters and two moments
   // Of a layer's activations per token and hidden unit where nothing is recomputed: about 34 bytes
@@ -216,7 +216,7 @@ double memory_bytes(const Scenario& scenario, double extra_bytes) {
                        stage_parameters(scenario, 1, 1) * kOptimizerBytes / scenario.stage_gpus();
   const double in_flight = std::min(scenario.pp, scenario.ga());
   const double units = static_cast<double>(scenario.model.hidden) *
-                       static_cast<double>(scenario.seq_tokens) / scenario.plan.cp;
+                       static_cast<double>(sequence_tokens) / scenario.plan.cp;
   const double layers = stage_layers(scenario, 0);
   const double activations = scenario.recompute
                                  ? units * (in_flight * layers * kBf16Bytes + kLayerBytes)

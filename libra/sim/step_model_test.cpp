@@ -123,10 +123,10 @@ TEST(StageLayers, SpreadWhatDoesNotDivide) {
 
 // State: 304 x (6 + 12 / 4); activations: 16 units, two layers of 2 bytes and one of 34.
 TEST(MemoryBytes, AreStateActivationsAndExchange) {
-  EXPECT_DOUBLE_EQ(memory_bytes(tiny_scenario(), 1000), 304 * 9 + 16 * (2 * 2 + 34) + 1000);
+  EXPECT_DOUBLE_EQ(memory_bytes(tiny_scenario(), 8, 1000), 304 * 9 + 16 * (2 * 2 + 34) + 1000);
   Scenario scenario = tiny_scenario();
   scenario.recompute = false;
-  EXPECT_DOUBLE_EQ(memory_bytes(scenario, 0), 304 * 9 + 16 * 2 * 34);
+  EXPECT_DOUBLE_EQ(memory_bytes(scenario, 8, 0), 304 * 9 + 16 * 2 * 34);
 }
 
 // Four experts of 48, one a GPU: of 2 x (64 + 16 + 192 + 40) = 624 parameters each GPU holds
@@ -135,7 +135,7 @@ TEST(MemoryBytes, HoldTheOptimizersStateOfTheWholeStageOnce) {
   Scenario scenario = tiny_scenario();
   scenario.linear = {4, 4, 1, 10};
   scenario.ep = 4;
-  EXPECT_DOUBLE_EQ(memory_bytes(scenario, 0), 336 * 6 + 624 * 3 + 16 * (2 * 2 + 34));
+  EXPECT_DOUBLE_EQ(memory_bytes(scenario, 8, 0), 336 * 6 + 624 * 3 + 16 * (2 * 2 + 34));
 }
 
 }  // namespace
