@@ -42,6 +42,14 @@ TEST(SimulateCommand, MarksWhatChangesTheSamplesOfAStep) {
   EXPECT_EQ(result.out.find("wlb-repack *"), std::string::npos);
 }
 
+TEST(SimulateCommand, SaysWhatDoesNotFit) {
+  const Result result = libra(
+      "simulate --methods ulysses,libra --no-recompute --cluster hgx-h100 "
+      "--gpus 8 --cp 2 --gbs 8 --steps 1 --seq-len 64K --oversize split --corpus " +
+      mix());
+  EXPECT_THAT(result.out, HasSubstr("more memory than the 80 GB of a GPU: ulysses, libra\n"));
+}
+
 TEST(SimulateCommand, LeavesOutWhatTheHeadsDoNotAllow) {
   const Result result = libra(
       "simulate --methods ulysses,none --q-heads 6 --kv-heads 2 --cp 4 "
