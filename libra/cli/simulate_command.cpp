@@ -82,19 +82,27 @@ std::string table_text(const Simulation& simulation, double memory_gb) {
                    "inter-node", "step s", "tok/GPU/s", "of ideal", "bubble", "memory", "plan us"});
   std::string notes;
   std::string too_large;
-  bool changes_samples = false;
+  std::string other_samples;
   for (const MethodFigures& figures : simulation.methods) {
     if (!figures.skipped.empty()) {
       notes += fmt::format("  {} is left out: {}\n", figures.method->name, figures.skipped);
       continue;
     }
-    changes_samples = changes_samples || !figures.method->step_equivalent;
+    if (!figures.method->step_equivalent) {
+      other_samples += fmt::format("{}{} did {:.0f}%", other_samples.empty() ? "" : ", ",
+                                   figures.method->name, 100 * figures.work_share);
+    }
     if (figures.memory_bytes > memory_gb * kGiga) {
       too_large += fmt::format("{}{}", too_large.empty() ? "" : ", ", figures.method->name);
     }
     table.add(row(figures));
   }
-  if (changes_samples) notes += "  * trains an optimizer step on other samples than the others\n";
+  if (!other_samples.empty()) {
+    notes += fmt::format(
+        "  * trains an optimizer step on other samples than the others; of the attention work of "
+        "these steps {}, the rest still waits\n",
+        other_samples);
+  }
   if (!too_large.empty()) {
     notes += fmt::format("  more memory than the {} GB of a GPU: {}\n", memory_gb, too_large);
   }

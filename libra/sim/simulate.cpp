@@ -136,6 +136,12 @@ void check_equal_work(const Run& run, const Run& ideal) {
   }
 }
 
+double work_of(const Run& run) {
+  double work = 0;
+  for (const WindowFigures& window : run.windows) work += static_cast<double>(window.work);
+  return work;
+}
+
 // Unless all its GPUs happen to be fast: the bound knows no variation.
 void check_bound(const Cluster& cluster, const MethodFigures& figures, const MethodFigures& ideal) {
   constexpr double kDeviations = 5;
@@ -224,6 +230,7 @@ Simulation simulate(const Environment& environment,
     if (!runs[i].skipped.empty()) continue;
     check_equal_work(runs[i], *ideal_run);
     check_bound(scenario.cluster, figures[i], *ideal);
+    figures[i].work_share = work_of(runs[i]) / work_of(*ideal_run);
   }
   for (MethodFigures& of_method : figures) compare(of_method, *ulysses, *ideal);
   figures.resize(methods.size());

@@ -42,6 +42,17 @@ TEST(Simulate, StragglersAreOverTheStepsOfAWindowThenOverWindows) {
               ulysses.straggler.max_ms / simulation.methods[1].straggler.max_ms, 1e-12);
 }
 
+// The sample of 8 tokens is the only outlier of the first window, and waits for three more.
+TEST(Simulate, SaysHowMuchWorkWasDone) {
+  const Environment environment(tiny_scenario(), flat_device());
+  const Simulation simulation =
+      simulate(environment, {windows().front()}, methods_named({"wlb", "wlb-repack"}), {});
+  const double waits = 36;
+  const double all = 36 + 8 + 2 * 10 + 4 * 3;
+  EXPECT_DOUBLE_EQ(simulation.methods[0].work_share, (all - waits) / all);
+  EXPECT_DOUBLE_EQ(simulation.methods[1].work_share, 1);
+}
+
 TEST(Simulate, GivesEqualFiguresOnAnyNumberOfThreads) {
   const Environment environment(tiny_scenario(), flat_device());
   std::vector<double> seconds;
