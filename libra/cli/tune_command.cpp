@@ -50,15 +50,18 @@ TuneResult tuned(const Options& options, const Scenario& scenario, const SimWind
                  const Console& console) {
   std::mutex mutex;
   std::unique_ptr<Progress> progress;
+  std::int64_t shown = 0;  // of this round; threads may come in another order than they counted
   TuneOptions tune_options;
   tune_options.memory_cap_bytes = static_cast<double>(options.memory_cap.value_or(0));
   tune_options.wanted_r_minus_1 = options.wanted_r;
   tune_options.threads = options.sim.threads;
-  tune_options.advance = [&](std::int64_t done, std::int64_t total) {
+  tune_options.advance = [&](std::int64_t, std::int64_t total) {
     const std::lock_guard lock(mutex);
     if (!progress) progress = std::make_unique<Progress>(console, "simulating", total);
     progress->advance();
-    if (done == total) progress.reset();
+    if (++shown < total) return;
+    progress.reset();
+    shown = 0;
   };
   return tune(scenario, windows.windows, tune_options);
 }
