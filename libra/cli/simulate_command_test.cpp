@@ -126,6 +126,7 @@ TEST(PaperCommand, PutsThePaperBesideOurs) {
 
 TEST(PaperCommand, ListsTheFiguresWhenAskedForAnother) {
   expect_refused(libra("paper --figures 7"), "'7' is not a figure or section: use one of 2, 4, 8");
+  expect_refused(libra("paper --figures 2,2"), "'2' is there twice");
 }
 
 }  // namespace
