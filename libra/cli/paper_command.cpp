@@ -36,7 +36,11 @@ std::vector<const PaperFigure*> parse_figures(const std::string& text) {
   std::vector<const PaperFigure*> figures;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
-    figures.push_back(&find_paper_figure(text.substr(begin, end - begin)));
+    const PaperFigure* const figure = &find_paper_figure(text.substr(begin, end - begin));
+    if (std::find(figures.begin(), figures.end(), figure) != figures.end()) {
+      throw ConfigError(fmt::format("'{}' is there twice: name each once", figure->name));
+    }
+    figures.push_back(figure);
     begin = end + 1;
   }
   return figures;

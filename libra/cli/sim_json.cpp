@@ -53,6 +53,7 @@ Json to_json(const MethodFigures& f) {
           {"step_s_deviation", f.step_s_deviation},
           {"step_seconds", f.step_seconds},
           {"tokens_per_step", f.tokens},
+          {"work_share", f.work_share},
           {"scaling_efficiency", f.efficiency},
           {"bubble_share", f.bubble_share},
           {"attention_share", f.attention_share},

@@ -23,6 +23,8 @@ constexpr const char* kExample =
     "  libra simulate --corpus synthetic:paper-256k --seq-len 256K --model qwen3-8b \\\n"
     "    --cluster hgx-h200 --gpus 256 --cp 8 --gbs 128 --methods ulysses,wlb,libra --steps 10";
 
+constexpr double kGiga = 1e9;
+
 struct Options {
   SimOptions sim;
   std::vector<const Method*> methods;
@@ -75,20 +77,35 @@ std::vector<std::string> row(const MethodFigures& f) {
           f.plan_us > 0 ? fmt::format("{:.0f}", f.plan_us) : "-"};
 }
 
-std::string table_text(const Simulation& simulation) {
+std::string table_text(const Simulation& simulation, double memory_gb) {
   TextTable table({"method", "mean ms", "max ms", "x mean", "x max", "exposed", "max/mean", "bytes",
                    "inter-node", "step s", "tok/GPU/s", "of ideal", "bubble", "memory", "plan us"});
   std::string notes;
-  bool changes_samples = false;
+  std::string too_large;
+  std::string other_samples;
   for (const MethodFigures& figures : simulation.methods) {
     if (!figures.skipped.empty()) {
       notes += fmt::format("  {} is left out: {}\n", figures.method->name, figures.skipped);
       continue;
     }
-    changes_samples = changes_samples || !figures.method->step_equivalent;
+    if (!figures.method->step_equivalent) {
+      other_samples += fmt::format("{}{} did {:.0f}%", other_samples.empty() ? "" : ", ",
+                                   figures.method->name, 100 * figures.work_share);
+    }
+    if (figures.memory_bytes > memory_gb * kGiga) {
+      too_large += fmt::format("{}{}", too_large.empty() ? "" : ", ", figures.method->name);
+    }
     table.add(row(figures));
   }
-  if (changes_samples) notes += "  * trains an optimizer step on other samples than the others\n";
+  if (!other_samples.empty()) {
+    notes += fmt::format(
+        "  * trains an optimizer step on other samples than the others; of the attention work of "
+        "these steps {}, the rest still waits\n",
+        other_samples);
+  }
+  if (!too_large.empty()) {
+    notes += fmt::format("  more memory than the {} GB of a GPU: {}\n", memory_gb, too_large);
+  }
   return table.text() + notes;
 }
 
@@ -117,7 +134,7 @@ int run(const Options& options, const Console& console) {
              "and max over GA indices), over Ulysses; then whole steps\n",
              scenario.pool, format_size(scenario.plan.block_tokens), scenario.plan.head_shards,
              scenario.plan.chunks)
-      << table_text(simulation);
+      << table_text(simulation, scenario.cluster.memory_gb);
   report.finish(simulation_json(scenario, options.sim, corpus, windows, simulation));
   return kGood;
 }

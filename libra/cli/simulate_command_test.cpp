@@ -42,6 +42,14 @@ TEST(SimulateCommand, MarksWhatChangesTheSamplesOfAStep) {
   EXPECT_EQ(result.out.find("wlb-repack *"), std::string::npos);
 }
 
+TEST(SimulateCommand, SaysWhatDoesNotFit) {
+  const Result result = libra(
+      "simulate --methods ulysses,libra --no-recompute --cluster hgx-h100 "
+      "--gpus 8 --cp 2 --gbs 8 --steps 1 --seq-len 64K --oversize split --corpus " +
+      mix());
+  EXPECT_THAT(result.out, HasSubstr("more memory than the 80 GB of a GPU: ulysses, libra\n"));
+}
+
 TEST(SimulateCommand, LeavesOutWhatTheHeadsDoNotAllow) {
   const Result result = libra(
       "simulate --methods ulysses,none --q-heads 6 --kv-heads 2 --cp 4 "
@@ -82,8 +90,27 @@ TEST(TuneCommand, SaysWhatToPasteAndHowSureItIs) {
   EXPECT_THAT(result.out, HasSubstr("R - 1 <= 0.01 needs "));
 }
 
+TEST(TuneCommand, IsNotSureAfterOneStep) {
+  const Result result = libra(
+      "tune --seq-len 64K --oversize split --gpus 8 --cp 2 --gbs 8 --steps 1 --layers 4 --corpus " +
+      mix());
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("one step cannot say how sure"));
+}
+
+TEST(TuneCommand, FindsLegalHeadShardsByItself) {
+  EXPECT_EQ(json_of("tune --tp 2 --q-heads 4 --kv-heads 4 " + job())["tp"], 2);
+  EXPECT_EQ(json_of("tune --q-heads 9 --kv-heads 3 " + job())["best"]["head_shards"], 1);
+}
+
+TEST(TuneCommand, SaysWhyUlyssesIsLeftOut) {
+  EXPECT_THAT(libra("tune --q-heads 9 --kv-heads 3 " + job()).out,
+              HasSubstr("ulysses is left out: "));
+}
+
 TEST(TuneCommand, RefusesACapThatNothingKeeps) {
   expect_refused(libra("tune --memory-cap 1M " + job()), "nothing fits into 1.05 MB a GPU");
+  expect_refused(libra("tune --memory-cap 0 " + job()), "--memory-cap: the cap is 0");
 }
 
 TEST(PaperCommand, PutsThePaperBesideOurs) {
@@ -99,6 +126,7 @@ TEST(PaperCommand, PutsThePaperBesideOurs) {
 
 TEST(PaperCommand, ListsTheFiguresWhenAskedForAnother) {
   expect_refused(libra("paper --figures 7"), "'7' is not a figure or section: use one of 2, 4, 8");
+  expect_refused(libra("paper --figures 2,2"), "'2' is there twice");
 }
 
 }  // namespace

@@ -6,11 +6,13 @@
 #include <mutex>
 #include <optional>
 
+#include "libra/base/error.h"
 #include "libra/base/units.h"
 #include "libra/cli/command.h"
 #include "libra/cli/option_parsing.h"
 #include "libra/cli/sim_options.h"
 #include "libra/cli/text_table.h"
+#include "libra/plan/rules.h"
 #include "libra/sim/tune.h"
 
 namespace libra::cli {
@@ -32,19 +34,34 @@ constexpr const char* kDoingNothing[] = {"ulysses", "none"};
 
 std::string bytes_text(double bytes) { return format_bytes(static_cast<std::int64_t>(bytes)); }
 
+/// H and M are searched. Until then they are what `simulate` takes, or what these heads allow: H =
+/// TP cuts between KV heads, and one chunk is always legal.
+Scenario scenario_of(SimOptions options) {
+  try {
+    return make_scenario(options);
+  } catch (const ConfigError&) {
+    options.head_shards = options.tp;
+    options.chunks = 1;
+    return make_scenario(options);  // if that was not the reason, says it again
+  }
+}
+
 TuneResult tuned(const Options& options, const Scenario& scenario, const SimWindows& windows,
                  const Console& console) {
   std::mutex mutex;
   std::unique_ptr<Progress> progress;
+  std::int64_t shown = 0;  // of this round; threads may come in another order than they counted
   TuneOptions tune_options;
   tune_options.memory_cap_bytes = static_cast<double>(options.memory_cap.value_or(0));
   tune_options.wanted_r_minus_1 = options.wanted_r;
   tune_options.threads = options.sim.threads;
-  tune_options.advance = [&](std::int64_t done, std::int64_t total) {
+  tune_options.advance = [&](std::int64_t, std::int64_t total) {
     const std::lock_guard lock(mutex);
     if (!progress) progress = std::make_unique<Progress>(console, "simulating", total);
     progress->advance();
-    if (done == total) progress.reset();
+    if (++shown < total) return;
+    progress.reset();
+    shown = 0;
   };
   return tune(scenario, windows.windows, tune_options);
 }
@@ -70,7 +87,10 @@ std::string ranked_text(const TuneResult& result) {
 std::string nothing_text(const TuneResult& result, const Simulation& nothing) {
   std::string text;
   for (const MethodFigures& f : nothing.methods) {
-    if (!f.skipped.empty()) continue;
+    if (!f.skipped.empty()) {
+      text += fmt::format("  {} is left out: {}\n", f.method->name, f.skipped);
+      continue;
+    }
     const double gain = result.ranked.front().tokens_per_gpu_s / f.tokens_per_gpu_s;
     text +=
         fmt::format("  {}: {:.0f} tokens/s a GPU, {:.2f} s a step; the best is {:.2f} x as fast\n",
@@ -84,19 +104,20 @@ std::string evenness_text(const TuneResult& result, double wanted) {
   for (const PoolEvenness& p : result.evenness) {
     text += fmt::format("{}P {}: {:.4f}", text.empty() ? "  " : ", ", p.pool, p.r_minus_1);
   }
-  const std::string needed = result.needed_pool > 0
-                                 ? fmt::format("P {}", result.needed_pool)
-                                 : std::string("a larger P or window than there is");
   return fmt::format(
       "Pools by VRSP, R - 1 (the heaviest sequence is {:.1f} x the mean):\n{}\n"
-      "  R - 1 <= {} needs {}\n",
-      result.heaviest_over_mean, text, wanted, needed);
+      "  R - 1 <= {} needs P {}\n",
+      result.heaviest_over_mean, text, wanted, result.needed_pool);
 }
 
 std::string sureness_text(const TuneResult& result) {
   const Verdict& best = result.ranked.front();
   if (result.ranked.size() < 2) return "There is no runner-up.\n";
   const Verdict& second = result.ranked[1];
+  if (best.step_seconds.size() < 2) {
+    return fmt::format("The best differs from the next by {:.2f}%; one step cannot say how sure.\n",
+                       100 * second.behind);
+  }
   const bool sure = second.behind > 2 * second.behind_error;
   return fmt::format("The best differs from the next by {:.2f}% +- {:.2f} over {} steps: {}.\n",
                      100 * second.behind, 100 * second.behind_error, best.step_seconds.size(),
@@ -141,7 +162,7 @@ Json to_json(const TuneResult& result, const Simulation& nothing, const Options&
   }
   json["heaviest_over_mean"] = result.heaviest_over_mean;
   json["wanted_r_minus_1"] = options.wanted_r;
-  json["needed_pool"] = result.needed_pool > 0 ? Json(result.needed_pool) : Json();
+  json["needed_pool"] = result.needed_pool;
   json["candidates"] = result.candidates;
   json["over_memory_cap"] = result.over_cap;
   json["memory_cap_bytes"] = result.cap_bytes;
@@ -150,7 +171,7 @@ Json to_json(const TuneResult& result, const Simulation& nothing, const Options&
 
 int run(const Options& options, const Console& console) {
   Report report(console, options.sim.json);
-  const Environment environment(make_scenario(options.sim));
+  const Environment environment(scenario_of(options.sim));
   const Scenario& scenario = environment.scenario();
   const Corpus corpus = read(options.sim.corpus);
   const SimWindows windows = make_windows(corpus, options.sim);
@@ -178,7 +199,10 @@ Command add_tune_command(CLI::App& parent) {
   add_sim_options(*app, options->sim);
   add_parsed(
       *app, "--memory-cap",
-      [options](const std::string& text) { options->memory_cap = parse_size(text); },
+      [options](const std::string& text) {
+        options->memory_cap = parse_size(text);
+        require_positive("the cap", *options->memory_cap);
+      },
       "Most bytes of a GPU (default: the cluster's)")
       ->type_name("BYTES");
   add_parsed(

@@ -136,6 +136,12 @@ void check_equal_work(const Run& run, const Run& ideal) {
   }
 }
 
+double work_of(const Run& run) {
+  double work = 0;
+  for (const WindowFigures& window : run.windows) work += static_cast<double>(window.work);
+  return work;
+}
+
 // Unless all its GPUs happen to be fast: the bound knows no variation.
 void check_bound(const Cluster& cluster, const MethodFigures& figures, const MethodFigures& ideal) {
   constexpr double kDeviations = 5;
@@ -156,6 +162,23 @@ void compare(MethodFigures& figures, const MethodFigures& ulysses, const MethodF
   figures.efficiency = ratio(figures.tokens_per_gpu_s, ideal.tokens_per_gpu_s);
 }
 
+// The same tokens, as even as they can be.
+std::vector<PackedSequence> evened(const std::vector<PackedSequence>& slots) {
+  std::int64_t left = 0;
+  for (const PackedSequence& slot : slots) {
+    left = std::accumulate(slot.sample_tokens.begin(), slot.sample_tokens.end(), left);
+  }
+  std::vector<PackedSequence> even;
+  even.reserve(slots.size());
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    const auto shares = static_cast<std::int64_t>(slots.size() - i);
+    const std::int64_t tokens = (left + shares - 1) / shares;
+    even.push_back({slots[i].tokens, {tokens}});
+    left -= tokens;
+  }
+  return even;
+}
+
 void run_all(const Environment& environment, std::vector<Run>& runs, std::size_t windows,
              const SimulateOptions& options) {
   const std::int64_t steps = environment.scenario().ga();
@@ -165,7 +188,11 @@ void run_all(const Environment& environment, std::vector<Run>& runs, std::size_t
     if (run.skipped.empty()) {
       const auto attention = window_times(environment, *run.method, run.slots[window],
                                           steps * static_cast<std::int64_t>(window));
-      run.windows[window] = window_figures(environment, attention, run.slots[window], window == 0);
+      // Linear layers of `ideal` are as balanced as its attention.
+      const bool ideal = run.method->execution == Execution::kIdeal;
+      run.windows[window] =
+          window_figures(environment, attention,
+                         ideal ? evened(run.slots[window]) : run.slots[window], window == 0);
     }
     if (options.advance) options.advance();
   });
@@ -203,6 +230,7 @@ Simulation simulate(const Environment& environment,
     if (!runs[i].skipped.empty()) continue;
     check_equal_work(runs[i], *ideal_run);
     check_bound(scenario.cluster, figures[i], *ideal);
+    figures[i].work_share = work_of(runs[i]) / work_of(*ideal_run);
   }
   for (MethodFigures& of_method : figures) compare(of_method, *ulysses, *ideal);
   figures.resize(methods.size());

@@ -51,6 +51,9 @@ struct MethodFigures {
   /// Planning a pool, measured here and now: median over pools, then over windows; 0: no plans.
   double plan_us = 0;
 
+  /// Attention work over that of the windows: less than 1 if samples still wait at the end.
+  double work_share = 1;
+
   double speedup_mean = 0;  ///< Ulysses' straggler over this one; 0 if ulysses cannot run
   double speedup_max = 0;
   double efficiency = 0;  ///< throughput over that of `ideal`

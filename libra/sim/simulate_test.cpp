@@ -42,6 +42,17 @@ TEST(Simulate, StragglersAreOverTheStepsOfAWindowThenOverWindows) {
               ulysses.straggler.max_ms / simulation.methods[1].straggler.max_ms, 1e-12);
 }
 
+// The sample of 8 tokens is the only outlier of the first window, and waits for three more.
+TEST(Simulate, SaysHowMuchWorkWasDone) {
+  const Environment environment(tiny_scenario(), flat_device());
+  const Simulation simulation =
+      simulate(environment, {windows().front()}, methods_named({"wlb", "wlb-repack"}), {});
+  const double waits = 36;
+  const double all = 36 + 8 + 2 * 10 + 4 * 3;
+  EXPECT_DOUBLE_EQ(simulation.methods[0].work_share, (all - waits) / all);
+  EXPECT_DOUBLE_EQ(simulation.methods[1].work_share, 1);
+}
+
 TEST(Simulate, GivesEqualFiguresOnAnyNumberOfThreads) {
   const Environment environment(tiny_scenario(), flat_device());
   std::vector<double> seconds;
@@ -85,6 +96,21 @@ TEST(Simulate, HoldsItsOwnChecksOnRandomWindows) {
       EXPECT_GT(bound, 0);
     }
   }
+}
+
+// Sorting pairs sequences of 8 and of 2 tokens: 10 tokens of linear layers in place of 16, as few
+// as there can be.
+TEST(Simulate, NoOrderOfPaddedSequencesBeatsIdealSteps) {
+  Scenario scenario = tiny_scenario();
+  scenario.cluster.linear_tflops = 1e-9;
+  const Environment environment(scenario, flat_device());
+  const std::vector<PackedSequence> window = {sequence({8}), sequence({2}), sequence({8}),
+                                              sequence({2})};
+  const Simulation simulation =
+      simulate(environment, {window}, methods_named({"ulysses", "sorted"}), {});
+  EXPECT_LE(simulation.methods[0].efficiency, 1);
+  EXPECT_LE(simulation.methods[1].efficiency, 1);
+  EXPECT_GT(simulation.methods[1].efficiency, 0.99);
 }
 
 TEST(Simulate, SkipsAMethodThatTheHeadsDoNotAllow) {

@@ -136,19 +136,25 @@ class Step {
   std::int32_t group_ = 1;
 };
 
-// Of one layer on one GPU: experts are shared out over the EP group.
-double layer_parameters(const Scenario& scenario) {
+// Of one layer on one of `tp` and `ep` GPUs that share it.
+double layer_parameters(const Scenario& scenario, double tp, double ep) {
   const LinearShape& linear = scenario.linear;
   const auto projections = static_cast<double>(linear.projection_parameters(scenario.model));
   const auto expert = static_cast<double>(linear.expert_parameters(scenario.model));
-  if (!linear.moe()) return (projections + expert) / scenario.plan.tp;
+  if (!linear.moe()) return (projections + expert) / tp;
   const double router = static_cast<double>(scenario.model.hidden) * linear.experts;
-  return projections / scenario.plan.tp + router + expert * linear.experts / scenario.ep;
+  return projections / tp + router + expert * linear.experts / ep;
 }
 
-double stage_parameters(const Scenario& scenario) {
-  const auto head = static_cast<double>(scenario.linear.head_parameters(scenario.model));
-  return layer_parameters(scenario) * stage_layers(scenario, 0) + head / scenario.plan.tp;
+double stage_parameters(const Scenario& scenario, double tp, double ep) {
+  const auto embedding = static_cast<double>(scenario.linear.head_parameters(scenario.model));
+  const double heads = scenario.pp == 1 ? 2 : 1;  // the only stage has the output head, too
+  return layer_parameters(scenario, tp, ep) * stage_layers(scenario, 0) + heads * embedding / tp;
+}
+
+/// On one GPU.
+double held_parameters(const Scenario& scenario) {
+  return stage_parameters(scenario, scenario.plan.tp, scenario.ep);
 }
 
 }  // namespace
@@ -185,7 +191,7 @@ double sync_seconds(const Scenario& scenario) {
   constexpr double kBytesPerParameter = 4 + kBf16Bytes;  // fp32 gradients, bf16 parameters
   const Cluster& cluster = scenario.cluster;
   const double ranks = scenario.stage_gpus();
-  const double bytes = kBytesPerParameter * stage_parameters(scenario) * (ranks - 1) / ranks;
+  const double bytes = kBytesPerParameter * held_parameters(scenario) * (ranks - 1) / ranks;
   const double local = std::min<double>(ranks, cluster.gpus_per_node);
   const double by_nvlink = bytes / (cluster.nvlink_gb_per_s * kGiga);
   // Reduced inside the node first: each GPU takes its share of the node's bytes to the network.
@@ -199,17 +205,18 @@ std::int32_t stage_layers(const Scenario& scenario, std::int32_t stage) {
   return scenario.model.layers / scenario.pp + (stage < more ? 1 : 0);
 }
 
-double memory_bytes(const Scenario& scenario, double extra_bytes) {
+double memory_bytes(const Scenario& scenario, std::int64_t sequence_tokens, double extra_bytes) {
   constexpr double kStateBytes = kBf16Bytes + 4;  // parameters, fp32 gradients
   constexpr double kOptimizerBytes = 12;          // fp32 parameters and two moments
   // Of a layer's activations per token and hidden unit where nothing is recomputed: about 34 bytes
   // of a dense layer in bf16 without attention's matrices.
   constexpr double kLayerBytes = 34;
-  const double parameters = stage_parameters(scenario);
-  const double state = parameters * (kStateBytes + kOptimizerBytes / scenario.stage_gpus());
+  // The optimizer's state of the whole stage lies on its GPUs once, however they share parameters.
+  const double state = held_parameters(scenario) * kStateBytes +
+                       stage_parameters(scenario, 1, 1) * kOptimizerBytes / scenario.stage_gpus();
   const double in_flight = std::min(scenario.pp, scenario.ga());
   const double units = static_cast<double>(scenario.model.hidden) *
-                       static_cast<double>(scenario.seq_tokens) / scenario.plan.cp;
+                       static_cast<double>(sequence_tokens) / scenario.plan.cp;
   const double layers = stage_layers(scenario, 0);
   const double activations = scenario.recompute
                                  ? units * (in_flight * layers * kBf16Bytes + kLayerBytes)

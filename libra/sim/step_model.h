@@ -48,7 +48,8 @@ double sync_seconds(const Scenario& scenario);
 std::int32_t stage_layers(const Scenario& scenario, std::int32_t stage);
 
 /// Bytes of the fullest GPU (first stage): parameters, gradients, optimizer state over DP x CP,
-/// activations of the microbatches in flight, and `extra_bytes` of one layer's exchange.
-double memory_bytes(const Scenario& scenario, double extra_bytes);
+/// activations of the microbatches in flight (of `sequence_tokens` each), and `extra_bytes` of one
+/// layer's exchange.
+double memory_bytes(const Scenario& scenario, std::int64_t sequence_tokens, double extra_bytes);
 
 }  // namespace libra

@@ -93,15 +93,23 @@ TEST(ExpertExchange, MovesWhatOtherRanksExpertsCompute) {
   EXPECT_DOUBLE_EQ(expert_exchange_seconds(scenario, 8), 0);
 }
 
-// 2 layers of 112 parameters and a head of 40: 264 x 6 bytes, three quarters of them from others.
+// 2 layers of 112 parameters, embedding and output head of 40 each: 304 x 6 bytes, three quarters
+// of them from others.
 TEST(SyncSeconds, MoveGradientsAndParametersOnce) {
-  EXPECT_DOUBLE_EQ(sync_seconds(tiny_scenario()), 264 * 6 * 0.75 * 1e-9);
+  EXPECT_DOUBLE_EQ(sync_seconds(tiny_scenario()), 304 * 6 * 0.75 * 1e-9);
+}
+
+// One layer and the embedding: the output head is on the other stage.
+TEST(SyncSeconds, CountTheEmbeddingOfTheFirstStageOnly) {
+  Scenario scenario = tiny_scenario();
+  scenario.pp = 2;
+  EXPECT_DOUBLE_EQ(sync_seconds(scenario), 152 * 6 * 0.75 * 1e-9);
 }
 
 TEST(SyncSeconds, SplitANodesBytesOverItsNetworkPorts) {
   Scenario scenario = tiny_scenario();
   scenario.cluster.gpus_per_node = 2;
-  EXPECT_DOUBLE_EQ(sync_seconds(scenario), 264 * 6 * 0.75 / 2 * 10e-9);
+  EXPECT_DOUBLE_EQ(sync_seconds(scenario), 304 * 6 * 0.75 / 2 * 10e-9);
 }
 
 TEST(StageLayers, SpreadWhatDoesNotDivide) {
@@ -113,12 +121,21 @@ TEST(StageLayers, SpreadWhatDoesNotDivide) {
   EXPECT_EQ(stage_layers(scenario, 2), 2);
 }
 
-// State: 264 x (6 + 12 / 4); activations: 16 units, two layers of 2 bytes and one of 34.
+// State: 304 x (6 + 12 / 4); activations: 16 units, two layers of 2 bytes and one of 34.
 TEST(MemoryBytes, AreStateActivationsAndExchange) {
-  EXPECT_DOUBLE_EQ(memory_bytes(tiny_scenario(), 1000), 264 * 9 + 16 * (2 * 2 + 34) + 1000);
+  EXPECT_DOUBLE_EQ(memory_bytes(tiny_scenario(), 8, 1000), 304 * 9 + 16 * (2 * 2 + 34) + 1000);
   Scenario scenario = tiny_scenario();
   scenario.recompute = false;
-  EXPECT_DOUBLE_EQ(memory_bytes(scenario, 0), 264 * 9 + 16 * 2 * 34);
+  EXPECT_DOUBLE_EQ(memory_bytes(scenario, 8, 0), 304 * 9 + 16 * 2 * 34);
+}
+
+// Four experts of 48, one a GPU: of 2 x (64 + 16 + 192 + 40) = 624 parameters each GPU holds
+// 2 x (64 + 16 + 48 + 40) = 336, and a quarter of the optimizer's state of all 624.
+TEST(MemoryBytes, HoldTheOptimizersStateOfTheWholeStageOnce) {
+  Scenario scenario = tiny_scenario();
+  scenario.linear = {4, 4, 1, 10};
+  scenario.ep = 4;
+  EXPECT_DOUBLE_EQ(memory_bytes(scenario, 8, 0), 336 * 6 + 624 * 3 + 16 * (2 * 2 + 34));
 }
 
 }  // namespace

@@ -45,7 +45,8 @@ std::vector<std::int64_t> costs_of(const std::vector<PackedSequence>& window) {
 
 std::vector<PoolEvenness> evenness_of(const Scenario& scenario, const Windows& windows) {
   std::vector<PoolEvenness> evenness;
-  for (std::int32_t pool = 1; pool < scenario.gbs && scenario.gbs % pool == 0; pool *= 2) {
+  for (std::int32_t pool = 1; pool <= scenario.gbs; ++pool) {
+    if (scenario.gbs % pool != 0) continue;
     double sum = 0;
     for (const auto& window : windows) {
       const std::vector<std::int64_t> costs = costs_of(window);
@@ -81,6 +82,12 @@ std::vector<std::int32_t> pool_sizes(const Scenario& scenario,
   return sizes;
 }
 
+void add_if_new(std::vector<Candidate>& candidates, const Scenario& scenario,
+                const Candidate& candidate) {
+  if (std::find(candidates.begin(), candidates.end(), candidate) != candidates.end()) return;
+  if (legal(with_candidate(scenario, candidate))) candidates.push_back(candidate);
+}
+
 std::vector<Candidate> first_round(const Scenario& scenario,
                                    const std::vector<std::int32_t>& pools) {
   const std::int64_t share = scenario.seq_tokens * scenario.plan.tp / scenario.plan.cp;
@@ -91,20 +98,20 @@ std::vector<Candidate> first_round(const Scenario& scenario,
         Candidate candidate;
         candidate.pool = pool;
         candidate.head_shards = shards;
-        candidate.block_tokens = block;
-        if (block > share || scenario.plan.shape.q_heads % shards != 0) continue;
+        candidate.block_tokens = std::min(block, share);
+        if (scenario.plan.shape.q_heads % shards != 0) continue;
         candidate.chunks = largest_legal_chunks(scenario.plan.shape, shards, candidate.chunks);
-        if (legal(with_candidate(scenario, candidate))) candidates.push_back(candidate);
+        add_if_new(candidates, scenario, candidate);
       }
     }
   }
+  if (candidates.empty()) {
+    throw ConfigError(fmt::format(
+        "nothing to choose from: no B up to a worker's share of {} tokens and no H of 1, 2, 4, 8 "
+        "is legal here: use longer sequences or a smaller CP or TP",
+        share));
+  }
   return candidates;
-}
-
-void add_if_new(std::vector<Candidate>& candidates, const Scenario& scenario,
-                const Candidate& candidate) {
-  if (std::find(candidates.begin(), candidates.end(), candidate) != candidates.end()) return;
-  if (legal(with_candidate(scenario, candidate))) candidates.push_back(candidate);
 }
 
 // tau, M, placer and home layout of these, all combinations.

@@ -69,8 +69,8 @@ struct TuneResult {
   std::int64_t over_cap = 0;    ///< of these, left out
   double cap_bytes = 0;
   double heaviest_over_mean = 0;       ///< sequence: below this P no grouping can be even
-  std::vector<PoolEvenness> evenness;  ///< P in powers of two that divide GBS
-  std::int32_t needed_pool = 0;        ///< smallest P of these with the wanted R; 0: none
+  std::vector<PoolEvenness> evenness;  ///< of every P that divides GBS
+  std::int32_t needed_pool = 0;        ///< smallest P of these with the wanted R
 };
 
 inline constexpr double kEvenPools = 0.002;

@@ -110,6 +110,51 @@ TEST(Tune, SaysWhichPoolTheCorpusNeeds) {
   EXPECT_EQ(tune(small_job(), skewed_windows(1), wanting(10)).needed_pool, 1);
 }
 
+// A worker holds 1024 tokens, less than the smallest block that is tried otherwise.
+TEST(Tune, TakesShortSharesAsBlocks) {
+  Scenario scenario = small_job();
+  scenario.seq_tokens = 2048;
+  const std::vector<PackedSequence> window(16, {2048, {2048}});
+  const TuneResult result = tune(scenario, {window}, {});
+  for (const Verdict& verdict : result.ranked) EXPECT_EQ(verdict.candidate.block_tokens, 1024);
+}
+
+TEST(Tune, SaysSoIfThereIsNothingToChooseFrom) {
+  Scenario scenario = small_job();
+  scenario.seq_tokens = 1;
+  const std::vector<PackedSequence> window(16, {1, {1}});
+  try {
+    tune(scenario, {window}, {});
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("nothing to choose from"));
+  }
+}
+
+// With one GA index a pool of all replicas is the only one that holds the whole window.
+TEST(Tune, TriesOnePoolForTheWholeWindow) {
+  Scenario scenario = small_job();
+  scenario.gbs = 2;
+  scenario.dp = 2;
+  const std::vector<PackedSequence> window = {{65536, {65536}},
+                                              {65536, std::vector<std::int64_t>(64, 1024)}};
+  const TuneResult result = tune(scenario, {window}, {});
+  EXPECT_EQ(result.ranked.front().candidate.pool, 2);
+  EXPECT_EQ(result.evenness.back().pool, 2);
+  EXPECT_EQ(result.evenness.back().r_minus_1, 0);
+}
+
+TEST(Tune, TriesPoolsThatAreNoPowerOfTwo) {
+  Scenario scenario = small_job();
+  scenario.gbs = 6;
+  scenario.dp = 3;
+  std::vector<PackedSequence> window = skewed_windows(1).front();
+  window.resize(6);
+  const TuneResult result = tune(scenario, {window}, {});
+  EXPECT_EQ(result.evenness[2].pool, 3);
+  EXPECT_EQ(result.ranked.front().candidate.pool, 3);
+}
+
 TEST(Tune, ReportsProgress) {
   std::atomic<std::int64_t> last = 0;
   TuneOptions options;

@@ -84,7 +84,9 @@ WindowFigures window_figures(const Environment& environment,
     for (const PoolTimes& pool : pools) plan_us.push_back(pool.plan_us);
   }
   figures.plan_us = median(std::move(plan_us));
+  std::int64_t longest = environment.scenario().seq_tokens;  // repacked ones may be longer
   for (const PackedSequence& sequence : slots) {
+    longest = std::max(longest, sequence.tokens);
     figures.tokens += static_cast<double>(std::accumulate(
         sequence.sample_tokens.begin(), sequence.sample_tokens.end(), std::int64_t{0}));
   }
@@ -93,7 +95,7 @@ WindowFigures window_figures(const Environment& environment,
   figures.sync_s = step.sync_s;
   figures.bubble_share = step.bubble_share;
   figures.attention_s = step.attention_s;
-  figures.memory_bytes = memory_bytes(environment.scenario(), figures.extra_memory_bytes);
+  figures.memory_bytes = memory_bytes(environment.scenario(), longest, figures.extra_memory_bytes);
   figures.microbatch_ms = std::move(step.microbatch_forward_s);
   for (double& ms : figures.microbatch_ms) ms *= kMilli;
   if (details) {
