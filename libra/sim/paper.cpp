@@ -45,8 +45,8 @@ const std::vector<PaperFigure>& paper_figures() {
        paper_dp_scaling},
       {"11", "Training throughput, speedup over Ulysses",
        "Libra is within the paper's range but at 1M on 64 GPUs; WLB-LLM is stronger than in the "
-       "paper: its outliers wait here until every microbatch has one, and some of the work of these "
-       "windows still waits at their end.",
+       "paper: its outliers wait here until every microbatch has one, and some of the work of "
+       "these windows still waits at their end.",
        paper_end_to_end},
       {"14", "Forward time of microbatches over Libra's mean",
        "Both methods do the same work, so that times without waits have nearly equal means: a mean "
