@@ -167,7 +167,6 @@ TEST(CliTest, BadOptionsGetOneLineThatSaysWhatWouldBeRight) {
       {run + " --backend flash", "reference and cudnn are there"},
       {run + " --transport peer", "does not go with --backend reference"},
       {run + " --backend cudnn --dtype fp64", "it runs bf16"},
-      {run + " --backend cudnn --transport mpi", "takes inproc, peer and nccl"},
       {run + " --scale-lengths 3/2", "write a fraction such as 1/128"},
       {run + " --scale-lengths 1/0", "write a fraction such as 1/128"},
       {run + " --scale-lengths 0", "write a fraction such as 1/128"},
