@@ -80,6 +80,17 @@ void add_order_option(CLI::App& app, CorpusOptions& options) {
       ->group("Corpus");
 }
 
+void add_window_corpus_options(CLI::App& app, CorpusOptions& options) {
+  app.add_option("--corpus", options.corpus,
+                 "A .npy, .idx, .jsonl or text file of sample lengths, or synthetic:NAME")
+      ->type_name("PATH")
+      ->required()
+      ->group("Corpus");
+  add_packing_options(app, options)->required();
+  add_order_option(app, options);
+  add_reading_options(app, options);
+}
+
 Corpus read(const CorpusOptions& options) {
   ReadOptions with_seed = options.read;
   with_seed.synthetic_seed = options.seed;

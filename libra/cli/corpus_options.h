@@ -29,6 +29,9 @@ CLI::Option* add_packing_options(CLI::App& app, CorpusOptions& options);
 /// --order.
 void add_order_option(CLI::App& app, CorpusOptions& options);
 
+/// --corpus and all of the above, --corpus and --seq-len required: for commands that make windows.
+void add_window_corpus_options(CLI::App& app, CorpusOptions& options);
+
 /// read_corpus with the seed where it belongs.
 Corpus read(const CorpusOptions& options);
 

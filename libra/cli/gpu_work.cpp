@@ -31,9 +31,17 @@ namespace {
 constexpr std::int64_t kTimerRows = std::int64_t{1} << 18;
 constexpr double kPs = 1e12;
 
-void require_devices(std::int32_t count) {
+void require_device(std::int32_t device) {
+  if (device >= 0 && device < device_count()) return;
+  throw ConfigError(
+      fmt::format("--device {}: there is no such GPU; this process can use {}, counted "
+                  "from 0",
+                  device, device_count()));
+}
+
+void require_devices(std::int32_t count, const char* option) {
   if (device_count() >= count) return;
-  throw ConfigError(fmt::format("this needs {} GPU{}, and this process can use {}", count,
+  throw ConfigError(fmt::format("{} needs {} GPU{}, and this process can use {}", option, count,
                                 count > 1 ? "s" : "", device_count()));
 }
 
@@ -211,7 +219,7 @@ double nccl_rate(std::int64_t bytes) {
 }  // namespace
 
 DeviceProfileData measure_profile(const CalibrationOptions& options, const OnStep& on_step) {
-  require_devices(options.device + 1);
+  require_device(options.device);
   GpuAttentionTimer timer(options.device, kTimerRows);
   Calibrator calibrator{options, on_step, timer};
   calibrator.launch = timer.forward_seconds(repeated_call({0, 16}, 4, 1, timer.rows()), 21);
@@ -232,7 +240,7 @@ std::vector<BlockRate> measure_block_rates(std::int32_t device,
                                            const std::vector<std::int64_t>& blocks,
                                            const std::vector<std::int32_t>& heads,
                                            const OnStep& on_step) {
-  require_devices(device + 1);
+  require_device(device);
   GpuAttentionTimer timer(device, kTimerRows);
   std::vector<BlockRate> rates;
   for (const std::int64_t block : blocks) {
@@ -247,7 +255,7 @@ std::vector<BlockRate> measure_block_rates(std::int32_t device,
 }
 
 std::vector<std::vector<double>> measure_equal_work(int steps, const OnStep& on_step) {
-  require_devices(1);
+  require_devices(1, "--equal-work-steps");
   const std::int32_t devices = device_count();
   std::vector<std::vector<double>> seconds(at(steps), std::vector<double>(at(devices)));
   std::barrier<> together(devices);
@@ -271,7 +279,7 @@ std::vector<std::vector<double>> measure_equal_work(int steps, const OnStep& on_
 
 std::vector<CopyRate> measure_copies(const std::vector<std::int64_t>& sizes,
                                      const OnStep& on_step) {
-  require_devices(2);
+  require_devices(2, "--copies");
   std::vector<CopyRate> rates;
   for (const std::int64_t bytes : sizes) {
     rates.push_back({bytes, exchange_rate(make_peer_group({0, 1}, {}), bytes), nccl_rate(bytes)});
@@ -282,7 +290,7 @@ std::vector<CopyRate> measure_copies(const std::vector<std::int64_t>& sizes,
 
 std::vector<ReplayedWorker> replay_workers(const PoolPlan& plan, std::int32_t device, int rounds,
                                            const OnStep& on_step) {
-  require_devices(device + 1);
+  require_device(device);
   const DeviceGuard guard(device);
   ReplaySeat seat(device);
   std::vector<ReplayedWorker> workers;

@@ -46,14 +46,7 @@ PieceCost piece_cost(const std::shared_ptr<const DeviceProfile>& device) {
 }  // namespace
 
 void add_job_options(CLI::App& app, JobOptions& options) {
-  app.add_option("--corpus", options.corpus.corpus,
-                 "A .npy, .idx, .jsonl or text file of sample lengths, or synthetic:NAME")
-      ->type_name("PATH")
-      ->required()
-      ->group("Corpus");
-  add_packing_options(app, options.corpus)->required();
-  add_order_option(app, options.corpus);
-  add_reading_options(app, options.corpus);
+  add_window_corpus_options(app, options.corpus);
   add_model_options(app, options.model);
   add_pool_options(app, options.pool);
   add_json_option(app, options.json);
@@ -81,11 +74,9 @@ std::vector<std::int64_t> Job::costs(const JobWindow& window) const {
   std::vector<std::int64_t> costs;
   costs.reserve(window.sequences.size());
   for (const PackedSequence& sequence : window.sequences) {
-    std::int64_t cost = device_ ? 0 : sequence_cost(sequence);
-    if (device_) {
-      for (const std::int64_t tokens : sequence.sample_tokens) {
-        cost += device_->forward_ps({0, tokens}, model_.attention.q_heads);
-      }
+    std::int64_t cost = 0;
+    for (const std::int64_t tokens : sequence.sample_tokens) {
+      cost += piece_cost_({0, tokens}, device_ ? model_.attention.q_heads : 1);
     }
     costs.push_back(cost);
   }

@@ -77,15 +77,7 @@ void add_placement_options(CLI::App& app, PoolOptions& options) {
       ->type_name("NAME")
       ->default_str("contiguous")
       ->group(group);
-  add_parsed(
-      app, "--tau",
-      [&](const std::string& text) {
-        options.tau_ppm = static_cast<std::int32_t>(std::lround(parse_decimal(text, 100) * 1e6));
-      },
-      "Wanted excess of a worker's load over the mean")
-      ->type_name("X")
-      ->default_str("0.03")
-      ->group(group);
+  add_tau_option(app, [&](std::int32_t ppm) { options.tau_ppm = ppm; })->group(group);
   app.add_flag("--faithful", options.faithful,
                "The paper's system as it stands: placer paper, whole groups, tau 0.03, every tile "
                "in every chunk")
@@ -184,6 +176,15 @@ PlacerPlan ulysses_plan(const PoolOptions& options, const AttentionShape& shape,
 }
 
 }  // namespace
+
+CLI::Option* add_tau_option(CLI::App& app, const std::function<void(std::int32_t)>& set) {
+  const auto parse = [set](const std::string& text) {
+    set(static_cast<std::int32_t>(std::lround(parse_decimal(text, 100) * 1e6)));
+  };
+  return add_parsed(app, "--tau", parse, "Wanted excess of a worker's load over the mean")
+      ->type_name("X")
+      ->default_str("0.03");
+}
 
 void add_pool_options(CLI::App& app, PoolOptions& options) {
   add_window_options(app, options);

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,6 +35,9 @@ struct PoolOptions {
 };
 
 void add_pool_options(CLI::App& app, PoolOptions& options);
+
+/// --tau; `set` is given millionths.
+CLI::Option* add_tau_option(CLI::App& app, const std::function<void(std::int32_t)>& set);
 
 /// One placer's plan options, or why it cannot be used.
 struct PlacerPlan {

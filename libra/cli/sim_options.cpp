@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "libra/base/error.h"
 #include "libra/base/units.h"
 #include "libra/base/version.h"
 #include "libra/cli/option_parsing.h"
+#include "libra/cli/pool_options.h"
 #include "libra/cli/text_table.h"
 #include "libra/plan/rules.h"
 
@@ -56,14 +56,7 @@ void add_training_options(CLI::App& app, SimOptions& options) {
 }  // namespace
 
 void add_sim_options(CLI::App& app, SimOptions& options) {
-  app.add_option("--corpus", options.corpus.corpus,
-                 "A .npy, .idx, .jsonl or text file of sample lengths, or synthetic:NAME")
-      ->type_name("PATH")
-      ->required()
-      ->group("Corpus");
-  add_packing_options(app, options.corpus)->required();
-  add_order_option(app, options.corpus);
-  add_reading_options(app, options.corpus);
+  add_window_corpus_options(app, options.corpus);
   add_model_options(app, options.model);
   add_training_options(app, options);
   add_count(app, "--steps", options.steps, "Windows to simulate");
@@ -80,15 +73,7 @@ void add_sim_pool_options(CLI::App& app, SimOptions& options) {
   add_count(app, "--head-shards", options.head_shards, "H, head shards of a sequence")
       ->group(group);
   add_count(app, "--chunks", options.chunks, "M, head chunks of the pipeline")->group(group);
-  add_parsed(
-      app, "--tau",
-      [&](const std::string& text) {
-        options.tau_ppm = static_cast<std::int32_t>(std::lround(parse_decimal(text, 100) * 1e6));
-      },
-      "Wanted excess of a worker's load over the mean")
-      ->type_name("X")
-      ->default_str("0.03")
-      ->group(group);
+  add_tau_option(app, [&](std::int32_t ppm) { options.tau_ppm = ppm; })->group(group);
   add_parsed(
       app, "--placer", [&](const std::string& text) { options.placer = parse_placer(text); },
       "Of method libra: reserve | paper")

@@ -30,9 +30,10 @@ struct PeerProcess {
   std::int32_t worker = 0;
   std::int32_t workers = 1;
   std::int32_t device = 0;
-  /// All streams of the process share one hardware queue (CUDA_DEVICE_MAX_CONNECTIONS=1): nothing
-  /// may wait on a stream before its turn has come on every worker.
-  bool one_queue = false;
+  /// Keeps to an order that is right also where all streams of the process share one hardware queue
+  /// (CUDA_DEVICE_MAX_CONNECTIONS=1): nothing waits on a stream before its turn has come on every
+  /// worker. false: exchanges may be posted ahead, so that a busy home holds up nobody.
+  bool one_queue = true;
 };
 
 /// Returns when all workers of the pool have come here. Throws ConfigError for options that cannot
