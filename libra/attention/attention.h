@@ -87,6 +87,15 @@ class AttentionBackend {
 
   virtual std::string_view name() const = 0;
 
+  /// Does all that a first call of this kind may have to stop the device or the host for, so that
+  /// forward() with the same entries, heads and strides only enqueues. For callers that let streams
+  /// wait for peers: a host that stops then may stop for good. Writes nothing.
+  virtual void prepare(const AttentionCall& /*call*/, const ForwardTensors& /*tensors*/,
+                       Stream& /*stream*/) {}
+  /// The same for backward().
+  virtual void prepare(const AttentionCall& /*call*/, const BackwardTensors& /*tensors*/,
+                       Stream& /*stream*/) {}
+
   /// Enqueues O and LSE of every entry; rows and heads that no entry names are left as they are.
   /// The call and the views are copied; the memory must live until the stream has passed this
   /// point. Throws ConfigError for a dtype, head dimension or stride that the backend does not

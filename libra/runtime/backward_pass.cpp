@@ -40,7 +40,18 @@ ChunkedPass::Legs BackwardPass::legs_of(const PlanOptions& options, const Backwa
   return legs;
 }
 
-void BackwardPass::prepare() {
+void BackwardPass::get_ready() {
+  if (!program().local.backward.empty()) {
+    attention().prepare(local_call(program().local, Pass::kBackward, heads(), softmax_scale()),
+                        accumulating_, stream());
+  }
+  for (const EntryGroup& group : program().chunked) {
+    attention().prepare(chunk_call(group, Pass::kBackward, heads(), 0, softmax_scale()),
+                        tensors_of(group, 0), stream());
+  }
+}
+
+void BackwardPass::begin() {
   const EventLog::Span span = context().log.span("backward clear", -1, stream());
   for (const TensorView& sum : {accumulating_.dq, accumulating_.dk, accumulating_.dv}) {
     attention().fill(sum, 0.0, stream());
@@ -115,12 +126,12 @@ void BackwardPass::finish() {
   convert_gradients();
 }
 
-void BackwardPass::post_ahead() {
-  for (std::int32_t kv_chunk = 0; kv_chunk < heads().kv_chunks; ++kv_chunk) {
-    Exchange gradients = exchange(Phase::kGradientReturn, kv_chunk);
-    receive_key_gradients(gradients, kv_chunk);
-    lent_gradients_[at(kv_chunk)] = post(gradients);
-  }
+void BackwardPass::post_home_extra(std::int32_t chunk) {
+  if (!heads().last_of_kv_chunk(chunk)) return;
+  const std::int32_t kv_chunk = heads().kv_chunk_of(chunk);
+  Exchange gradients = exchange(Phase::kGradientReturn, kv_chunk);
+  receive_key_gradients(gradients, kv_chunk);
+  lent_gradients_[at(kv_chunk)] = post(gradients);
 }
 
 void BackwardPass::post_key_gradients(std::int32_t kv_chunk) {

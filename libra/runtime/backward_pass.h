@@ -20,8 +20,9 @@ class BackwardPass final : public ChunkedPass {
  private:
   static Legs legs_of(const PlanOptions& options, const BackwardTensors& own);
   std::vector<TensorView> outputs() const override { return {own_.dq, own_.dk, own_.dv}; }
-  void prepare() override;
-  void post_ahead() override;
+  void begin() override;
+  void get_ready() override;
+  void post_home_extra(std::int32_t chunk) override;
   void compute_local() override;
   void compute_chunk(std::int32_t chunk) override;
   void finish_chunk(std::int32_t chunk) override;

@@ -21,7 +21,6 @@ ChunkedPass::ChunkedPass(const PassArguments& arguments, Legs legs)
     : arguments_(arguments),
       legs_(std::move(legs)),
       chunk_tensors_(arguments.plan),
-      step_(arguments.context.next_step++),
       arena_(arguments.context.transport.arena()),
       goes_ahead_(arguments.context.transport.posts_ahead()),
       dispatched_(at(options().chunks)),
@@ -29,6 +28,7 @@ ChunkedPass::ChunkedPass(const PassArguments& arguments, Legs legs)
       arriving_(at(options().chunks)) {}
 
 void ChunkedPass::run() {
+  step_ = context().next_step++;
   try {
     enqueue();
   } catch (const std::exception& error) {
@@ -39,10 +39,12 @@ void ChunkedPass::run() {
 
 void ChunkedPass::enqueue() {
   if (goes_ahead_) {
-    for (std::int32_t chunk = 0; chunk < options().chunks; ++chunk) post_home(chunk);
-    post_ahead();
+    for (std::int32_t chunk = 0; chunk < options().chunks; ++chunk) {
+      post_home(chunk);
+      post_home_extra(chunk);
+    }
   }
-  prepare();
+  begin();
   for (std::int32_t chunk = 0; chunk < kSlots; ++chunk) post_dispatch(chunk);
   compute_local();
   for (std::int32_t chunk = 0; chunk < options().chunks; ++chunk) run_chunk(chunk);

@@ -45,6 +45,9 @@ class ChunkedPass {
   ChunkedPass(const ChunkedPass&) = delete;
   ChunkedPass& operator=(const ChunkedPass&) = delete;
 
+  /// Lets the attention backend do what may stop the host, so that run() does not.
+  void prepare() { get_ready(); }
+
   /// Enqueues the pass. If the stream fails, its outputs are filled with NaN. If this throws, they
   /// are too, and the transport has been aborted, since the other workers can't go on either.
   void run();
@@ -64,13 +67,16 @@ class ChunkedPass {
     std::vector<Leg> results;  ///< come home
   };
 
-  /// Takes the next step number of the context.
   ChunkedPass(const PassArguments& arguments, Legs legs);
 
   virtual std::vector<TensorView> outputs() const = 0;
-  virtual void prepare() = 0;
-  /// As a home, what only this pass has besides its legs. Called if posts go ahead.
-  virtual void post_ahead() {}
+  virtual void begin() = 0;
+  /// Prepares the attention backend for every call of the pass.
+  virtual void get_ready() = 0;
+  /// As a home, what only this pass has besides its legs, after the chunk's results: in the order
+  /// in which guests send it, since what a peer sends is received in the order of posting. Called
+  /// if posts go ahead.
+  virtual void post_home_extra(std::int32_t /*chunk*/) {}
   virtual void compute_local() = 0;
   virtual void compute_chunk(std::int32_t chunk) = 0;
   /// After the results of the chunk were sent.
@@ -117,7 +123,7 @@ class ChunkedPass {
   PassArguments arguments_;
   Legs legs_;
   ChunkTensors chunk_tensors_;
-  std::int32_t step_;
+  std::int32_t step_ = 0;  // of run(), the next one of the context
   std::byte* arena_;
   bool goes_ahead_;
   std::vector<Handle> lent_;        // by chunk, if posts go ahead: own tensors, leaving

@@ -18,8 +18,19 @@ ChunkedPass::Legs ForwardPass::legs_of(const PlanOptions& options, const Forward
   return legs;
 }
 
+void ForwardPass::get_ready() {
+  if (!program().local.forward.empty()) {
+    attention().prepare(local_call(program().local, Pass::kForward, heads(), softmax_scale()), own_,
+                        stream());
+  }
+  for (const EntryGroup& group : program().chunked) {
+    attention().prepare(chunk_call(group, Pass::kForward, heads(), 0, softmax_scale()),
+                        tensors_of(group, 0), stream());
+  }
+}
+
 // Rows that neither this worker computes nor anybody sends home.
-void ForwardPass::prepare() {
+void ForwardPass::begin() {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   if (!options().lse_goes_home()) attention().fill(own_.lse, kNan, stream());
@@ -48,11 +59,15 @@ void ForwardPass::attend(std::int32_t chunk) {
   if (program().chunked.empty()) return;
   const EventLog::Span span = context().log.span("forward chunk", chunk, stream());
   for (const EntryGroup& group : program().chunked) {
-    ForwardTensors tensors = own_;
-    chunk_tensors().use(group, chunk, arena(), tensors);
-    attention().forward(chunk_call(group, Pass::kForward, heads(), chunk, softmax_scale()), tensors,
-                        stream());
+    attention().forward(chunk_call(group, Pass::kForward, heads(), chunk, softmax_scale()),
+                        tensors_of(group, chunk), stream());
   }
+}
+
+ForwardTensors ForwardPass::tensors_of(const EntryGroup& group, std::int32_t chunk) const {
+  ForwardTensors tensors = own_;
+  chunk_tensors().use(group, chunk, arena(), tensors);
+  return tensors;
 }
 
 void ForwardPass::save_inputs(std::int32_t chunk) {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "libra/base/error.h"
 #include "libra/base/units.h"
 #include "libra/runtime/backward_pass.h"
@@ -44,6 +46,22 @@ void check_tensor(const Expected& expected, std::int64_t rows) {
   }
 }
 
+std::vector<std::int64_t> strides_of(const ForwardTensors& own) {
+  std::vector<std::int64_t> strides;
+  for (const TensorView& tensor : {own.q, own.k, own.v, own.o, own.lse}) {
+    strides.insert(strides.end(), {tensor.row_stride, tensor.head_stride});
+  }
+  return strides;
+}
+
+// Gradients of the caller's do not take part in attention calls.
+std::vector<std::int64_t> strides_of(const BackwardTensors& own) {
+  std::vector<std::int64_t> strides =
+      strides_of(ForwardTensors{own.q, own.k, own.v, own.o, own.lse});
+  strides.insert(strides.end(), {own.d_o.row_stride, own.d_o.head_stride});
+  return strides;
+}
+
 void check_memory(const char* name, const std::byte* memory, std::int64_t bytes) {
   if (memory != nullptr || bytes == 0) return;
   throw ConfigError(
@@ -67,10 +85,33 @@ void Pipeliner::check_arena() const {
   }
 }
 
+// Of a prepared pass the layout in memory is remembered: tensors of another one need another graph.
+template <typename Pass>
+void Pipeliner::prepare_once(Pass& pass, Strides strides, Strides& prepared) {
+  if (strides == prepared) return;
+  pass.prepare();
+  prepared = std::move(strides);
+}
+
+void Pipeliner::prepare(const BackwardTensors& own, std::byte* saved, std::byte* scratch,
+                        Stream& stream) {
+  const ForwardTensors forward_tensors{own.q, own.k, own.v, own.o, own.lse};
+  check_forward(forward_tensors, saved);
+  check_gradients(own);
+  check_memory("scratch", scratch, memory().scratch.bytes);
+  const PassArguments arguments{plan_, program_, routes_, context_, 1.0, saved, stream};
+  ForwardPass forward_pass(arguments, forward_tensors);
+  prepare_once(forward_pass, strides_of(forward_tensors), prepared_forward_);
+  BackwardPass backward_pass(arguments, own, scratch);
+  prepare_once(backward_pass, strides_of(own), prepared_backward_);
+}
+
 void Pipeliner::forward(const ForwardTensors& own, double softmax_scale, std::byte* saved,
                         Stream& stream) {
   check_forward(own, saved);
-  ForwardPass({plan_, program_, routes_, context_, softmax_scale, saved, stream}, own).run();
+  ForwardPass pass({plan_, program_, routes_, context_, softmax_scale, saved, stream}, own);
+  prepare_once(pass, strides_of(own), prepared_forward_);
+  pass.run();
 }
 
 void Pipeliner::backward(const BackwardTensors& own, double softmax_scale, std::byte* saved,
@@ -78,8 +119,10 @@ void Pipeliner::backward(const BackwardTensors& own, double softmax_scale, std::
   check_forward({own.q, own.k, own.v, own.o, own.lse}, saved);
   check_gradients(own);
   check_memory("scratch", scratch, memory().scratch.bytes);
-  BackwardPass({plan_, program_, routes_, context_, softmax_scale, saved, stream}, own, scratch)
-      .run();
+  BackwardPass pass({plan_, program_, routes_, context_, softmax_scale, saved, stream}, own,
+                    scratch);
+  prepare_once(pass, strides_of(own), prepared_backward_);
+  pass.run();
 }
 
 void Pipeliner::check_forward(const ForwardTensors& own, const std::byte* saved) const {

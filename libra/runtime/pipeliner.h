@@ -22,6 +22,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "libra/attention/attention.h"
 #include "libra/plan/memory_plan.h"
@@ -51,6 +52,11 @@ class Pipeliner {
   /// Bytes and offsets of arena, saved and scratch memory, known before anything runs.
   const WorkerMemory& memory() const { return routes_.memory(); }
 
+  /// Lets the attention backend build, load and allocate what the passes will need for tensors of
+  /// these strides, which can take seconds. Optional: a pass does so itself if it must, but then
+  /// its peers wait. Nothing is exchanged and no output written; `scratch` and the arena may be.
+  void prepare(const BackwardTensors& own, std::byte* saved, std::byte* scratch, Stream& stream);
+
   /// Enqueues O and LSE of all own rows. Rows that belong to no sample get 0 and -inf. LSE of rows
   /// that were computed elsewhere is NaN unless the plan returns it: with keep, only their
   /// destination needs it. `saved`: memory().saved.bytes, kept by the caller until the pass's
@@ -74,6 +80,11 @@ class Pipeliner {
   const WorkerProgram& program() const { return program_; }
 
  private:
+  /// How a pass's tensors lie in memory: what a backend prepares for.
+  using Strides = std::vector<std::int64_t>;
+
+  template <typename Pass>
+  static void prepare_once(Pass& pass, Strides strides, Strides& prepared);
   void check_forward(const ForwardTensors& own, const std::byte* saved) const;
   void check_gradients(const BackwardTensors& own) const;
   void check_arena() const;
@@ -82,6 +93,7 @@ class Pipeliner {
   WorkerContext& context_;
   WorkerProgram program_;
   Routes routes_;
+  Strides prepared_forward_, prepared_backward_;  // of the last pass
 };
 
 }  // namespace libra

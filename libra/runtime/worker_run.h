@@ -42,6 +42,9 @@ struct WorkerSite {
   Transport& transport;
   AttentionBackend& attention;
   const MemorySpace& memory = host_memory();
+  /// Equal on all workers. Where runs follow each other on one transport: the last one's
+  /// next_step().
+  std::int32_t first_step = 0;
 };
 
 class WorkerRun {
@@ -52,6 +55,9 @@ class WorkerRun {
 
   /// `sequence`: of this worker's replica. Runs one layer forward and backward and waits for it.
   void execute(const SequenceTensors& sequence, double softmax_scale);
+
+  /// The first step number that this run has not used.
+  std::int32_t next_step() const { return context_.next_step; }
 
   const LayerOutputs& outputs() const { return outputs_; }
   const EventLog& log() const { return log_; }

@@ -141,16 +141,39 @@ void AttentionPass::add_workspace(BatchRules& rules) const {
 }
 
 void AttentionPass::run() {
-  std::vector<Prepared> batches;
-  auto bytes = static_cast<std::int64_t>(keyless_.size() * sizeof(KeylessRows));
-  for (const Batch& batch : make_batches(std::move(pieces_), rules())) {
-    batches.push_back(prepare(batch));
-    bytes = std::max(bytes, batches.back().bytes);
-  }
-  std::byte* const scratch = at_.scratch.reserve(bytes, at_.stream);
+  const std::vector<Prepared> batches = prepare_all();
+  std::byte* const scratch = at_.scratch.reserve(needed_bytes(batches), at_.stream);
   for (const Prepared& batch : batches) enqueue(batch, scratch);
   clear_keyless(keyless_, scratch);
   at_.scratch.done(at_.stream);
+}
+
+// A graph's kernels are loaded when it runs for the first time, which may wait for the device. So
+// it runs once over entries without rows.
+void AttentionPass::rehearse() {
+  const std::vector<Prepared> batches = prepare_all();
+  std::byte* const scratch = at_.scratch.reserve(needed_bytes(batches), at_.stream);
+  for (const Prepared& batch : batches) {
+    if (at_.graphs.has_run(batch.shape)) continue;
+    const std::vector<std::byte> nothing(batch.tables.bytes().size());
+    upload(nothing.data(), scratch, static_cast<std::int64_t>(nothing.size()), at_.stream);
+    at_.graphs.run(batch.shape, memory_of(batch, scratch), scratch + batch.workspace, at_.stream);
+  }
+  at_.scratch.done(at_.stream);
+}
+
+std::vector<AttentionPass::Prepared> AttentionPass::prepare_all() {
+  std::vector<Prepared> batches;
+  for (const Batch& batch : make_batches(std::move(pieces_), rules())) {
+    batches.push_back(prepare(batch));
+  }
+  return batches;
+}
+
+std::int64_t AttentionPass::needed_bytes(const std::vector<Prepared>& batches) const {
+  auto bytes = static_cast<std::int64_t>(keyless_.size() * sizeof(KeylessRows));
+  for (const Prepared& batch : batches) bytes = std::max(bytes, batch.bytes);
+  return bytes;
 }
 
 void AttentionPass::warm_up(std::int64_t max_rows) {
@@ -231,8 +254,8 @@ PackedRows AttentionPass::packed_rows(const Operand& operand, const Prepared& ba
           heads(operand.side)};
 }
 
-// Copies what must be packed, and says where everything is.
-SdpaMemory AttentionPass::gather(const Prepared& batch, std::byte* scratch) const {
+// Where everything is.
+SdpaMemory AttentionPass::memory_of(const Prepared& batch, std::byte* scratch) const {
   SdpaMemory memory;
   memory.queries = scratch + batch.lengths.queries;
   memory.keys = scratch + batch.lengths.keys;
@@ -241,14 +264,21 @@ SdpaMemory AttentionPass::gather(const Prepared& batch, std::byte* scratch) cons
     memory.offsets[operand.port] = scratch + batch.offsets[operand.port];
     memory.tensors[operand.port] = operand.view.data;
     if (!operand.packed) continue;
-    std::byte* const packed = scratch + batch.packed[operand.port];
     const std::byte* const original = in_place(operand, batch);
-    memory.tensors[operand.port] = original != nullptr ? original : packed;
-    if (operand.role == Role::kInput && original == nullptr) {
-      pack(packed_rows(operand, batch, scratch), operand.view, packed, at_.stream);
-    }
+    memory.tensors[operand.port] =
+        original != nullptr ? original : scratch + batch.packed[operand.port];
   }
   return memory;
+}
+
+// Copies what must be packed.
+void AttentionPass::gather(const Prepared& batch, std::byte* scratch) const {
+  for (const Operand& operand : operands_) {
+    if (!operand.packed || operand.role != Role::kInput) continue;
+    if (in_place(operand, batch) != nullptr) continue;
+    pack(packed_rows(operand, batch, scratch), operand.view, scratch + batch.packed[operand.port],
+         at_.stream);
+  }
 }
 
 void AttentionPass::distribute(const Prepared& batch, std::byte* scratch) const {
@@ -272,8 +302,8 @@ void AttentionPass::add_up(const Operand& operand, const Prepared& batch,
 
 void AttentionPass::enqueue(const Prepared& batch, std::byte* scratch) const {
   send(batch.tables, scratch);
-  const SdpaMemory memory = gather(batch, scratch);
-  at_.graphs.run(batch.shape, memory, scratch + batch.workspace, at_.stream);
+  gather(batch, scratch);
+  at_.graphs.run(batch.shape, memory_of(batch, scratch), scratch + batch.workspace, at_.stream);
   distribute(batch, scratch);
 }
 

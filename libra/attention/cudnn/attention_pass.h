@@ -41,6 +41,9 @@ class AttentionPass {
   /// Throws before anything has been enqueued, unless the GPU fails.
   void run();
 
+  /// Leaves nothing for run() to build, load or allocate. Writes scratch memory only.
+  void rehearse();
+
   /// Builds the graphs of all roomy buckets with up to `max_rows` rows an entry.
   void warm_up(std::int64_t max_rows);
 
@@ -95,13 +98,16 @@ class AttentionPass {
   SdpaShape shape_of(Mask mask, const BatchShape& bucket) const;
   BatchRules rules() const;
   void add_workspace(BatchRules& rules) const;
+  std::vector<Prepared> prepare_all();
+  std::int64_t needed_bytes(const std::vector<Prepared>& batches) const;
   Prepared prepare(const Batch& batch) const;
   void prepare_packing(const Batch& batch, Prepared& result) const;
   void prepare_offsets(const Batch& batch, Prepared& result) const;
   void place_packed(const Batch& batch, Prepared& result) const;
   const std::byte* in_place(const Operand& operand, const Prepared& batch) const;
   PackedRows packed_rows(const Operand& operand, const Prepared& batch, std::byte* scratch) const;
-  SdpaMemory gather(const Prepared& batch, std::byte* scratch) const;
+  SdpaMemory memory_of(const Prepared& batch, std::byte* scratch) const;
+  void gather(const Prepared& batch, std::byte* scratch) const;
   void distribute(const Prepared& batch, std::byte* scratch) const;
   void add_up(const Operand& operand, const Prepared& batch, std::byte* scratch) const;
   void enqueue(const Prepared& batch, std::byte* scratch) const;

@@ -77,7 +77,11 @@ struct CudnnAttention::Impl {
       : device(device_id),
         options(given),
         graphs(cudnn::DeviceGraphs::of(device_id)),
-        scratch(device_id) {}
+        scratch(device_id) {
+    const DeviceGuard guard(device_id);
+    cudnn::load_kernels();
+    cudnn::load_elementwise_kernels();
+  }
 
   // The CUDA stream of work for this device.
   CudaStream& on_device(Stream& stream) const {
@@ -118,6 +122,24 @@ void CudnnAttention::backward(const AttentionCall& call, const BackwardTensors& 
   check_supported(tensors);
   const DeviceGuard guard(impl_->device);
   cudnn::AttentionPass(call, tensors, impl_->workplace(cuda.get())).run();
+}
+
+void CudnnAttention::prepare(const AttentionCall& call, const ForwardTensors& tensors,
+                             Stream& stream) {
+  CudaStream& cuda = impl_->on_device(stream);
+  check_forward(call, tensors, storage_types());
+  check_supported(tensors);
+  const DeviceGuard guard(impl_->device);
+  cudnn::AttentionPass(call, tensors, impl_->workplace(cuda.get())).rehearse();
+}
+
+void CudnnAttention::prepare(const AttentionCall& call, const BackwardTensors& tensors,
+                             Stream& stream) {
+  CudaStream& cuda = impl_->on_device(stream);
+  check_backward(call, tensors, storage_types());
+  check_supported(tensors);
+  const DeviceGuard guard(impl_->device);
+  cudnn::AttentionPass(call, tensors, impl_->workplace(cuda.get())).rehearse();
 }
 
 void CudnnAttention::copy(StridedView from, StridedView to, Stream& stream) {

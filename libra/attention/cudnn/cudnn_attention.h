@@ -37,7 +37,7 @@ struct CudnnOptions {
   /// Bounds the device memory that backward works in; larger work is cut into several cuDNN calls.
   /// A token takes 70 KB at 32:8 heads of 128, a quarter of that at 8:2. Backward reserves all of
   /// it, or a sixteenth for small calls.
-  std::int64_t max_scratch_bytes = std::int64_t{4} << 30;
+  std::int64_t max_scratch_bytes = std::int64_t{2} << 30;
 
   /// The same bits every time. Slower, and in need of scratch that grows with queries x keys.
   bool deterministic = false;
@@ -53,6 +53,8 @@ class CudnnAttention final : public AttentionBackend {
   ~CudnnAttention() override;
 
   std::string_view name() const override { return "cudnn"; }
+  void prepare(const AttentionCall& call, const ForwardTensors& tensors, Stream& stream) override;
+  void prepare(const AttentionCall& call, const BackwardTensors& tensors, Stream& stream) override;
   void forward(const AttentionCall& call, const ForwardTensors& tensors, Stream& stream) override;
   void backward(const AttentionCall& call, const BackwardTensors& tensors, Stream& stream) override;
   void copy(StridedView from, StridedView to, Stream& stream) override;

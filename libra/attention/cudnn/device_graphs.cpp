@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "libra/cuda/cuda_error.h"
@@ -49,6 +50,13 @@ std::int64_t DeviceGraphs::prepare(const SdpaShape& shape) {
   return graph.graph->workspace_bytes();
 }
 
+bool DeviceGraphs::has_run(const SdpaShape& shape) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = graphs_.find(shape);
+  return found != graphs_.end() && std::any_of(found->second.begin(), found->second.end(),
+                                               [](const auto& graph) { return graph->has_run; });
+}
+
 void DeviceGraphs::run(const SdpaShape& shape, const SdpaMemory& memory, void* workspace,
                        cudaStream_t stream) {
   const DeviceGuard guard(device_);
@@ -59,6 +67,7 @@ void DeviceGraphs::run(const SdpaShape& shape, const SdpaMemory& memory, void* w
   const auto give_back = [&](Graph* used) {
     lock.lock();
     used->busy = false;
+    used->has_run = true;
     handles_.push_back(handle);
     freed_.notify_all();
   };

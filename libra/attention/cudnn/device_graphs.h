@@ -29,6 +29,9 @@ class DeviceGraphs {
   /// Throws ConfigError if cuDNN has no kernel for the shape.
   std::int64_t prepare(const SdpaShape& shape);
 
+  /// Whether a graph of the shape has run since the process began.
+  bool has_run(const SdpaShape& shape) const;
+
   void run(const SdpaShape& shape, const SdpaMemory& memory, void* workspace, cudaStream_t stream);
 
   std::int64_t builds() const;
@@ -37,6 +40,7 @@ class DeviceGraphs {
   struct Graph {
     std::unique_ptr<SdpaGraph> graph;
     bool busy = false;
+    bool has_run = false;
   };
   using Copies = std::vector<std::unique_ptr<Graph>>;
 

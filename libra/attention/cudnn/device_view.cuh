@@ -71,6 +71,20 @@ void with_type(DType dtype, Function&& function) {
   }
 }
 
+// The same for every element type.
+template <typename Function>
+void for_each_type(Function&& function) {
+  for (const DType dtype : {DType::kFp32, DType::kBf16, DType::kFp16}) with_type(dtype, function);
+}
+
+// A kernel is loaded at its first launch, which may wait for all of the device, unless it was asked
+// for before.
+template <typename... Arguments>
+void load_kernel(void (*kernel)(Arguments...)) {
+  cudaFuncAttributes attributes{};
+  check_cuda(cudaFuncGetAttributes(&attributes, kernel), "cudaFuncGetAttributes");
+}
+
 template <typename Pointer>
 using Pointee = std::remove_pointer_t<Pointer>;
 

@@ -94,6 +94,20 @@ bool is_wide(const TensorView& view) {
          reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0;
 }
 
+template <typename Function>
+void load_elementwise() {
+  load_kernel(&for_each_kernel<Function>);
+}
+
+template <typename From>
+void load_conversions() {
+  for_each_type([](auto* tag) {
+    using To = Pointee<decltype(tag)>;
+    load_elementwise<Convert<From, To, 1>>();
+    load_elementwise<Convert<From, To, 4>>();
+  });
+}
+
 void fill_if(const std::uint32_t* condition, const TensorView& tensor, float value,
              cudaStream_t stream) {
   with_type(tensor.dtype, [&](auto* tag) {
@@ -107,6 +121,17 @@ void fill_if(const std::uint32_t* condition, const TensorView& tensor, float val
 }
 
 }  // namespace
+
+void load_elementwise_kernels() {
+  load_elementwise<Add<1>>();
+  load_elementwise<Add<4>>();
+  for_each_type([](auto* tag) {
+    using T = Pointee<decltype(tag)>;
+    load_elementwise<Fill<T, 1>>();
+    load_elementwise<Fill<T, 4>>();
+    load_conversions<T>();
+  });
+}
 
 void fill(const TensorView& tensor, double value, cudaStream_t stream) {
   fill_if(nullptr, tensor, static_cast<float>(value), stream);

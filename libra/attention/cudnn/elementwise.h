@@ -10,6 +10,9 @@
 
 namespace libra::cudnn {
 
+/// Loads all of them on the current device, so that no launch has to.
+void load_elementwise_kernels();
+
 void fill(const TensorView& tensor, double value, cudaStream_t stream);
 void add(const TensorView& from, const TensorView& to, cudaStream_t stream);  ///< both fp32
 void convert(const TensorView& from, const TensorView& to, cudaStream_t stream);

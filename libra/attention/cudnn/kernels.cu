@@ -10,6 +10,8 @@ namespace {
 
 // ---- Upload
 
+constexpr int kSmallParcel = 2048, kLargeParcel = 28 * 1024;  // kernels take up to 32 KB
+
 template <int kBytes>
 struct Parcel {
   uint4 words[kBytes / 16];
@@ -136,16 +138,31 @@ __global__ void add_gradient_kernel(PackedGradient gradient, int dim, View<float
   }
 }
 
+template <typename T>
+void load_typed_kernels() {
+  load_kernel(&clear_keyless_kernel<T>);
+  load_kernel(&add_gradient_kernel<T>);
+}
+
 }  // namespace
 
+void load_kernels() {
+  load_kernel(&unpack_kernel<kSmallParcel>);
+  load_kernel(&unpack_kernel<kLargeParcel>);
+  load_kernel(&pack_kernel<float, false>);
+  load_kernel(&pack_kernel<float, true>);
+  load_kernel(&pack_kernel<uint4, false>);
+  load_kernel(&pack_kernel<uint4, true>);
+  for_each_type([](auto* tag) { load_typed_kernels<Pointee<decltype(tag)>>(); });
+}
+
 void upload(const std::byte* host, std::byte* to, std::int64_t bytes, cudaStream_t stream) {
-  constexpr int kSmall = 2048, kLarge = 28 * 1024;  // kernels take up to 32 KB
-  for (std::int64_t done = 0; done < bytes; done += kLarge) {
-    const std::int64_t part = std::min<std::int64_t>(bytes - done, kLarge);
-    if (part <= kSmall) {
-      send_parcel<kSmall>(host + done, to + done, part, stream);
+  for (std::int64_t done = 0; done < bytes; done += kLargeParcel) {
+    const std::int64_t part = std::min<std::int64_t>(bytes - done, kLargeParcel);
+    if (part <= kSmallParcel) {
+      send_parcel<kSmallParcel>(host + done, to + done, part, stream);
     } else {
-      send_parcel<kLarge>(host + done, to + done, part, stream);
+      send_parcel<kLargeParcel>(host + done, to + done, part, stream);
     }
   }
 }

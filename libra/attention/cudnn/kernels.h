@@ -13,6 +13,9 @@
 
 namespace libra::cudnn {
 
+/// Loads all of this file's kernels on the current device, so that no launch has to.
+void load_kernels();
+
 /// Copies host memory to the device inside of kernel arguments, so that the caller may reuse it at
 /// once: no staging memory, no event, no copy engine. Both 16-byte aligned, `bytes` a multiple of
 /// 16. About 5 us of host time per 28 KB.
