@@ -1,310 +1,240 @@
 // What balancing brings on real GPUs: the pools of a few windows, forward and backward of one
-// layer, one thread and one GPU a worker, under every method in turn.
+// layer, one GPU a worker, method by method, beside what the simulator predicts.
 //
-//   pool_times --corpus data/mix.npy --seq-len 128K --pools 32
+//   pool_times --corpus data/mix.npy --seq-len 128K --windows 4 --transport peer
 //
-// Prints JSON lines. A worker's time is that of its stream from the pass's first work to its last;
-// ideal is half (1/W) of the kernel time of all workers under `none`, in the same run. Every pool
-// is run once before anything is timed, so that graphs and buffers exist.
+// Prints JSON lines. Ideal is 1/W of the kernel time of all workers under `none`, in the same run.
+// Before anything is timed, graphs and buffers are made for every pool, and each method runs its
+// first one; of the timed rounds, each pool's median counts.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <barrier>
+#include <algorithm>
 #include <cmath>
-#include <functional>
 #include <iostream>
-#include <map>
 #include <memory>
 #include <numeric>
-#include <thread>
 
-#include "benchmarks/study_windows.h"
-#include "libra/attention/cudnn/cudnn_attention.h"
-#include "libra/base/error.h"
+#include "benchmarks/gpu/pool_methods.h"
+#include "benchmarks/gpu/pool_worker.h"
 #include "libra/base/index.h"
-#include "libra/base/units.h"
-#include "libra/cli/gpu_tensors.h"
-#include "libra/cost/device_profile.h"
-#include "libra/cost/model_shape.h"
-#include "libra/cuda/cuda_memory.h"
-#include "libra/cuda/cuda_stream.h"
 #include "libra/cuda/device.h"
-#include "libra/plan/memory_plan.h"
-#include "libra/plan/pool_assignment.h"
 #include "libra/plan/traffic.h"
-#include "libra/runtime/pipeliner.h"
+#include "libra/transport/nccl/nccl_transport.h"
 #include "libra/transport/peer/peer_group.h"
+#include "libra/transport/peer/peer_process.h"
+#include "tests/crew.h"
 
 namespace libra {
 namespace {
 
 struct Options {
-  std::string corpus = "data/mix.npy";
-  std::string seq_len = "128K";
-  std::string model = "qwen3-8b";
-  std::string profile = "h200";
-  std::int32_t pool = 2;
-  std::int32_t cp = 1;
-  std::int32_t gbs = 16;
-  std::int32_t pools = 32;
-  std::int32_t tau_ppm = 5'000;
-  std::int64_t block = 4096;
-  std::int32_t head_shards = 2;
-  std::uint64_t seed = 1;
-  std::vector<std::string> methods;
+  PoolStudy study;
+  std::string transport = "peer";
+  bool one_queue = false;
+  std::int32_t rounds = 1;
+  std::int64_t scratch_mb = 2048;
 };
 
-/// A way to plan and run a pool.
-struct Method {
-  std::string name;
-  PlanOptions options;
-  PieceCost cost;
+/// What the workers write for all to read.
+struct Board {
+  Board(std::size_t plans, const Options& options)
+      : workers(at(options.study.workers())),
+        rounds(at(options.rounds)),
+        times(plans * rounds * workers),
+        builds(workers),
+        memory(workers) {}
+  PassTimes& at_place(std::size_t plan, std::size_t round, std::size_t worker) {
+    return times[(plan * rounds + round) * workers + worker];
+  }
+
+  std::size_t workers, rounds;
+  SharedArray<PassTimes> times;
+  SharedArray<std::int64_t> builds;
+  SharedArray<ExtraMemory> memory;
 };
 
-std::vector<Method> all_methods(const Options& options, const AttentionShape& shape) {
-  const PieceCost seconds = seconds_cost(
-      std::make_shared<const DeviceProfile>(load_device_profile(options.profile).for_shape(shape)));
-  PlanOptions base;
-  base.shape = shape;
-  base.cp = options.cp;
-  base.block_tokens = options.block;
-  base.head_shards = options.head_shards;
-  base.tau_ppm = options.tau_ppm;
-  const auto with = [&base](const std::function<void(PlanOptions&)>& change) {
-    PlanOptions changed = base;
-    change(changed);
-    return changed;
-  };
-  return {
-      {"none", with([](PlanOptions& o) { o.placer = PlacerKind::kNone; }), seconds},
-      {"ulysses", with([](PlanOptions& o) {
-         o.placer = PlacerKind::kUlysses;
-         o.head_shards = o.cp;
-       }),
-       seconds},
-      {"libra", base, seconds},
-      {"one-chunk", with([](PlanOptions& o) { o.chunks = 1; }), seconds},
-      {"flops", base, flops_cost},
-      {"refetch", with([](PlanOptions& o) { o.backward = BackwardMode::kRefetch; }), seconds},
-      {"faithful", faithful(base), flops_cost},
-  };
-}
-
-/// A worker's GPU: everything that a run needs, allocated once at the largest size.
-class Worker {
+/// Makes every worker's endpoint: in its own process, or all of them before the threads start.
+class Endpoints {
  public:
-  Worker(Transport& transport, std::int32_t device)
-      : transport_(transport), device_(device), stream_(device), attention_(device) {}
-
-  void allocate(const std::vector<PoolPlan>& plans) {
-    std::int64_t saved = 0, scratch = 0, arena = 0, rows = 0;
-    for (const PoolPlan& plan : plans) {
-      const WorkerMemory memory = plan_memory(plan)[at(transport_.worker())];
-      saved = std::max(saved, memory.saved.bytes);
-      scratch = std::max(scratch, memory.scratch.bytes);
-      arena = std::max(arena, max_arena_bytes(plan));
-      rows = std::max(rows, plan.layout.part_of(transport_.worker()).rows);
+  explicit Endpoints(const Options& options)
+      : options_(options), name_(fmt::format("pool-times-{}", getpid())) {
+    if (in_processes()) return;
+    std::vector<std::int32_t> devices(at(options.study.workers()));
+    std::iota(devices.begin(), devices.end(), 0);
+    if (options.transport == "nccl") {
+      group_ = make_nccl_group(devices, {});
+    } else {
+      for (std::int32_t& device : devices) device %= std::max(1, device_count());
+      group_ = make_peer_group(devices, {});
     }
-    transport_.reserve_arena(arena);
-    saved_ = allocate_device(device_, saved);
-    scratch_ = allocate_device(device_, scratch);
-    const AttentionShape& shape = plans.front().options.shape;
-    tensors_ = std::make_unique<cli::GpuTensors>(device_, rows, shape.q_heads, shape.kv_heads,
-                                                 shape.head_dim);
   }
 
-  struct Times {
-    double forward_ms = 0, backward_ms = 0;  ///< of the stream
-    double forward_kernels_ms = 0, backward_kernels_ms = 0;
-    double forward_host_us = 0, backward_host_us = 0;
-    double total_ms() const { return forward_ms + backward_ms; }
-    double kernels_ms() const { return forward_kernels_ms + backward_kernels_ms; }
-  };
+  bool in_processes() const { return options_.transport == "peer"; }
 
-  Times run(const PoolPlan& plan, std::barrier<>& together) {
-    WorkerContext context{attention_, transport_, log_, next_step_};
-    Pipeliner pipeliner(plan, context);
-    log_.clear();
-    const std::int64_t rows = pipeliner.program().rows;
-    const double scale = 1 / std::sqrt(static_cast<double>(plan.options.shape.head_dim));
-    Timestamp begin, middle, end;
-    together.arrive_and_wait();
-    Times times;
-    stream_.mark(&begin);
-    times.forward_host_us =
-        host_us([&] { pipeliner.forward(tensors_->forward(rows), scale, saved_.get(), stream_); });
-    stream_.mark(&middle);
-    times.backward_host_us = host_us([&] {
-      pipeliner.backward(tensors_->backward(rows), scale, saved_.get(), scratch_.get(), stream_);
-    });
-    stream_.mark(&end);
-    stream_.synchronize();
-    next_step_ = context.next_step;
-    times.forward_ms = milliseconds(begin, middle);
-    times.backward_ms = milliseconds(middle, end);
-    for (const Event& event : log_.events()) {
-      const bool forward = event.name.rfind("forward", 0) == 0;
-      (forward ? times.forward_kernels_ms : times.backward_kernels_ms) +=
-          milliseconds(event.begin, event.end);
-    }
-    transport_.take_records();
-    return times;
+  std::unique_ptr<Transport> take(std::int32_t worker, std::int32_t device) {
+    if (!in_processes()) return std::move(group_[at(worker)]);
+    return make_peer_process({name_, worker, options_.study.workers(), device, options_.one_queue},
+                             {});
   }
-
-  std::int64_t graph_builds() const { return attention_.graph_builds(); }
 
  private:
-  static double milliseconds(const Timestamp& begin, const Timestamp& end) {
-    return static_cast<double>(end.wall_ns - begin.wall_ns) * 1e-6;
-  }
-  template <typename Body>
-  static double host_us(const Body& body) {
-    const auto begin = std::chrono::steady_clock::now();
-    body();
-    return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin)
-        .count();
-  }
-
-  Transport& transport_;
-  std::int32_t device_;
-  CudaStream stream_;
-  CudnnAttention attention_;
-  EventLog log_;
-  std::int32_t next_step_ = 0;
-  std::unique_ptr<cli::GpuTensors> tensors_;
-  std::shared_ptr<std::byte> saved_, scratch_;
+  const Options& options_;
+  std::string name_;
+  std::vector<std::unique_ptr<Transport>> group_;
 };
 
-std::vector<std::vector<PackedSequence>> vrsp_pools(const Options& options) {
-  const std::int32_t per_window = options.gbs / options.pool;
-  const int windows = (options.pools + per_window - 1) / per_window;
-  std::vector<std::vector<PackedSequence>> pools;
-  for (const auto& window : study_windows(options.corpus, parse_size(options.seq_len), options.gbs,
-                                          windows, options.seed)) {
-    std::vector<std::int64_t> costs;
-    costs.reserve(window.size());
-    for (const PackedSequence& sequence : window) costs.push_back(sequence_cost(sequence));
-    const PoolAssignment assignment = assign_pools(costs, options.pool, Grouping::kVrsp);
-    for (std::int32_t k = 0; k < assignment.pools() && std::ssize(pools) < options.pools; ++k) {
-      auto& pool = pools.emplace_back();
-      for (const std::int32_t index : assignment.pool(k)) pool.push_back(window[at(index)]);
+std::vector<const PoolPlan*> all_plans(const std::vector<MethodPlans>& methods) {
+  std::vector<const PoolPlan*> plans;
+  for (const MethodPlans& method : methods) {
+    for (const PoolPlan& plan : method.plans) plans.push_back(&plan);
+  }
+  return plans;
+}
+
+void run_worker(std::int32_t worker, const std::vector<MethodPlans>& methods,
+                const Options& options, Endpoints& endpoints, Crew& crew, Board& board) {
+  const std::int32_t device = worker % device_count();
+  const DeviceGuard guard(device);
+  PoolWorker player(endpoints.take(worker, device), device, options.scratch_mb << 20);
+  const std::vector<const PoolPlan*> plans = all_plans(methods);
+  player.allocate(plans);
+  const auto together = [&crew] { crew.together(); };
+  for (const PoolPlan* plan : plans) player.prepare(*plan);
+  for (const MethodPlans& method : methods) player.run(method.plans.front(), together);
+  const std::int64_t before = player.graph_builds();
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    for (std::size_t round = 0; round < board.rounds; ++round) {
+      board.at_place(i, round, at(worker)) = player.run(*plans[i], together);
     }
   }
-  return pools;
+  board.builds[at(worker)] = player.graph_builds() - before;
+  board.memory[at(worker)] = player.extra_memory();
+  crew.together();  // nobody leaves while another still reads from it
+}
+
+/// One pool in the round whose slowest worker is the median one.
+struct PoolResult {
+  double slowest_ms = 0;
+  double kernels_ms = 0;  ///< of all workers
+  double exposed_ms = 0;  ///< the slowest worker's time outside its kernels
+  PassTimes host;         ///< the longest host times
+};
+
+PoolResult result_of(Board& board, std::size_t plan, std::size_t round) {
+  PoolResult result;
+  for (std::size_t worker = 0; worker < board.workers; ++worker) {
+    const PassTimes& times = board.at_place(plan, round, worker);
+    result.kernels_ms += times.kernels_ms();
+    if (times.host_us > result.host.host_us) result.host = times;
+    if (times.total_ms() < result.slowest_ms) continue;
+    result.slowest_ms = times.total_ms();
+    result.exposed_ms = times.total_ms() - times.kernels_ms();
+  }
+  return result;
+}
+
+PoolResult median_result(Board& board, std::size_t plan) {
+  std::vector<PoolResult> rounds;
+  for (std::size_t round = 0; round < board.rounds; ++round) {
+    rounds.push_back(result_of(board, plan, round));
+  }
+  const auto middle = rounds.begin() + std::ssize(rounds) / 2;
+  std::nth_element(rounds.begin(), middle, rounds.end(),
+                   [](const auto& a, const auto& b) { return a.slowest_ms < b.slowest_ms; });
+  return *middle;
 }
 
 /// What a method did in all pools.
 struct Totals {
-  double slowest_ms = 0;  ///< sum over the pools of the slowest worker's time
-  double mean_ms = 0;     ///< of the mean worker's
-  double kernels_ms = 0;  ///< sum over pools and workers
-  double exposed_ms = 0;  ///< sum over pools: the slowest worker's time outside its kernels
-  double worst_pool_ms = 0;
-  double host_forward_us = 0;  ///< sum over pools, of the slowest worker
-  std::vector<double> pool_ms;
+  double slowest_ms = 0, kernels_ms = 0, exposed_ms = 0, worst_pool_ms = 0, predicted_ms = 0;
+  double host_us = 0, host_attention_us = 0, host_exchange_us = 0;  ///< means over the pools
+  double worst_prediction = 0;                                      ///< relative, of one pool
   std::int64_t bytes = 0;
+  std::vector<double> pool_ms;
 };
 
-void add(Totals& totals, const std::vector<Worker::Times>& times) {
-  const auto slowest =
-      std::max_element(times.begin(), times.end(),
-                       [](const auto& a, const auto& b) { return a.total_ms() < b.total_ms(); });
-  totals.slowest_ms += slowest->total_ms();
-  totals.exposed_ms += slowest->total_ms() - slowest->kernels_ms();
-  totals.worst_pool_ms = std::max(totals.worst_pool_ms, slowest->total_ms());
-  totals.pool_ms.push_back(slowest->total_ms());
-  double host = 0;
-  for (const Worker::Times& worker : times) {
-    totals.kernels_ms += worker.kernels_ms();
-    totals.mean_ms += worker.total_ms() / static_cast<double>(times.size());
-    host = std::max(host, worker.forward_host_us);
+Totals totals_of(const MethodPlans& method, Board& board, std::size_t first_plan) {
+  Totals totals;
+  const auto pools = static_cast<double>(method.plans.size());
+  for (std::size_t i = 0; i < method.plans.size(); ++i) {
+    const PoolResult pool = median_result(board, first_plan + i);
+    totals.slowest_ms += pool.slowest_ms;
+    totals.kernels_ms += pool.kernels_ms;
+    totals.exposed_ms += pool.exposed_ms;
+    totals.worst_pool_ms = std::max(totals.worst_pool_ms, pool.slowest_ms);
+    totals.predicted_ms += method.predicted_ms[i];
+    totals.worst_prediction =
+        std::max(totals.worst_prediction, std::abs(method.predicted_ms[i] / pool.slowest_ms - 1));
+    totals.host_us += pool.host.host_us / pools;
+    totals.host_attention_us += pool.host.host_attention_us / pools;
+    totals.host_exchange_us += pool.host.host_exchange_us / pools;
+    totals.bytes +=
+        forward_traffic(method.plans[i]).total() + backward_traffic(method.plans[i]).total();
+    totals.pool_ms.push_back(pool.slowest_ms);
   }
-  totals.host_forward_us += host;
-}
-
-std::int64_t bytes_moved(const PoolPlan& plan) {
-  return forward_traffic(plan).total() + backward_traffic(plan).total();
-}
-
-// Runs every plan of every method, pool by pool, on all workers; the timed round is the second.
-std::map<std::string, Totals> run_all(const std::vector<Method>& methods,
-                                      const std::vector<PoolPlan>& plans, std::int32_t workers) {
-  std::vector<std::int32_t> devices(at(workers));
-  for (std::size_t i = 0; i < devices.size(); ++i) {
-    devices[i] = static_cast<std::int32_t>(i) % device_count();
-  }
-  auto endpoints = make_peer_group(devices, {});
-  std::barrier<> together(workers);
-  std::vector<std::vector<Worker::Times>> times(plans.size(),
-                                                std::vector<Worker::Times>(at(workers)));
-  std::vector<std::int64_t> builds(at(workers));
-  std::vector<std::jthread> threads;
-  threads.reserve(at(workers));
-  for (std::size_t w = 0; w < at(workers); ++w) {
-    threads.emplace_back([&, w] {
-      const DeviceGuard guard(devices[w]);
-      Worker worker(*endpoints[w], devices[w]);
-      worker.allocate(plans);
-      for (const PoolPlan& plan : plans) worker.run(plan, together);
-      const std::int64_t before = worker.graph_builds();
-      for (std::size_t i = 0; i < plans.size(); ++i) times[i][w] = worker.run(plans[i], together);
-      builds[w] = worker.graph_builds() - before;
-    });
-  }
-  threads.clear();
-  std::map<std::string, Totals> totals;
-  for (std::size_t i = 0; i < plans.size(); ++i) {
-    Totals& method = totals[methods[i % methods.size()].name];
-    add(method, times[i]);
-    method.bytes += bytes_moved(plans[i]);
-  }
-  fmt::print("{{\"graph_builds_while_timed\": {}}}\n",
-             std::accumulate(builds.begin(), builds.end(), std::int64_t{0}));
   return totals;
 }
 
-void print(const std::vector<Method>& methods, std::map<std::string, Totals>& totals,
-           const Options& options) {
-  const double workers = options.pool * options.cp;
-  const Totals& none = totals.at("none");
-  const double ideal = none.kernels_ms / workers;
-  for (const Method& method : methods) {
-    const Totals& t = totals.at(method.name);
-    double mean_speedup = 0, max_speedup = 0;
-    for (std::size_t i = 0; i < t.pool_ms.size(); ++i) {
-      const double speedup = none.pool_ms[i] / t.pool_ms[i];
-      mean_speedup += speedup / static_cast<double>(t.pool_ms.size());
-      max_speedup = std::max(max_speedup, speedup);
-    }
-    fmt::print(
-        "{{\"method\": \"{}\", \"seq_len\": \"{}\", \"pools\": {}, \"slowest_ms\": {:.2f}, "
-        "\"over_ideal\": {:.4f}, \"exposed_share\": {:.4f}, \"kernels_over_none\": {:.4f}, "
-        "\"total_speedup_over_none\": {:.3f}, \"mean_speedup\": {:.3f}, \"max_speedup\": {:.3f}, "
-        "\"worst_pool_ms\": {:.2f}, \"bytes\": {}, \"host_forward_us\": {:.0f}}}\n",
-        method.name, options.seq_len, t.pool_ms.size(), t.slowest_ms, t.slowest_ms / ideal,
-        t.exposed_ms / t.slowest_ms, t.kernels_ms / none.kernels_ms, none.slowest_ms / t.slowest_ms,
-        mean_speedup, max_speedup, t.worst_pool_ms, t.bytes,
-        t.host_forward_us / static_cast<double>(t.pool_ms.size()));
+// Pool by pool over the baseline; only where both run the same pools.
+std::pair<double, double> speedups(const Totals& totals, const Totals& baseline) {
+  double mean = 0, most = 0;
+  for (std::size_t i = 0; i < totals.pool_ms.size(); ++i) {
+    const double speedup = baseline.pool_ms[i] / totals.pool_ms[i];
+    mean += speedup / static_cast<double>(totals.pool_ms.size());
+    most = std::max(most, speedup);
   }
+  return {mean, most};
+}
+
+void print(const std::vector<MethodPlans>& methods, Board& board, const Options& options) {
+  std::vector<Totals> totals;
+  std::size_t first_plan = 0;
+  for (const MethodPlans& method : methods) {
+    totals.push_back(totals_of(method, board, first_plan));
+    first_plan += method.plans.size();
+  }
+  const PoolStudy& study = options.study;
+  const Totals& none = totals.front();
+  const double ideal = none.kernels_ms / study.workers();
+  for (std::size_t m = 0; m < methods.size(); ++m) {
+    const Totals& t = totals[m];
+    const auto [mean, most] = speedups(t, none);
+    fmt::print(
+        "{{\"corpus\": \"{}\", \"seq_len\": \"{}\", \"pool\": {}, \"cp\": {}, \"transport\": "
+        "\"{}\", \"method\": \"{}\", \"pools\": {}, \"slowest_ms\": {:.2f}, \"over_ideal\": "
+        "{:.4f}, \"exposed_share\": {:.4f}, \"kernels_over_none\": {:.4f}, \"predicted_ms\": "
+        "{:.2f}, \"prediction_error\": {:.4f}, \"worst_pool_prediction_error\": {:.4f}, "
+        "\"speedup_over_{}\": {:.3f}, \"mean_speedup\": {:.3f}, \"max_speedup\": {:.3f}, "
+        "\"worst_pool_ms\": {:.2f}, \"gb\": {:.2f}, \"host_us\": {:.0f}, \"host_attention_us\": "
+        "{:.0f}, \"host_exchange_us\": {:.0f}}}\n",
+        study.corpus, study.seq_len, study.pool, study.cp, options.transport, methods[m].name,
+        t.pool_ms.size(), t.slowest_ms, t.slowest_ms / ideal, t.exposed_ms / t.slowest_ms,
+        t.kernels_ms / none.kernels_ms, t.predicted_ms, t.predicted_ms / t.slowest_ms - 1,
+        t.worst_prediction, methods.front().name, none.slowest_ms / t.slowest_ms, mean, most,
+        t.worst_pool_ms, static_cast<double>(t.bytes) * 1e-9, t.host_us, t.host_attention_us,
+        t.host_exchange_us);
+  }
+  std::int64_t builds = 0;
+  for (std::size_t worker = 0; worker < board.workers; ++worker) builds += board.builds[worker];
+  const ExtraMemory& memory = board.memory[0];
+  fmt::print(
+      "{{\"graph_builds_while_timed\": {}, \"own_mb\": {}, \"extra_planned_mb\": {}, "
+      "\"extra_measured_mb\": {}, \"attention_scratch_mb\": {}}}\n",
+      builds, memory.own >> 20, memory.planned >> 20, memory.measured >> 20,
+      memory.attention >> 20);
 }
 
 void run(const Options& options) {
-  const AttentionShape shape = find_model(options.model).attention;
-  std::vector<Method> methods = all_methods(options, shape);
-  if (!options.methods.empty()) {
-    std::erase_if(methods, [&](const Method& method) {
-      return std::find(options.methods.begin(), options.methods.end(), method.name) ==
-             options.methods.end();
-    });
-  }
-  std::vector<PoolPlan> plans;
-  for (const auto& pool : vrsp_pools(options)) {
-    for (const Method& method : methods) {
-      plans.push_back(make_plan(method.options, pool, method.cost));
-    }
-  }
-  auto totals = run_all(methods, plans, options.pool * options.cp);
-  print(methods, totals, options);
+  const std::vector<MethodPlans> methods = plan_methods(options.study);
+  Board board(all_plans(methods).size(), options);
+  Endpoints endpoints(options);
+  Crew crew(endpoints.in_processes() ? Crew::Kind::kProcesses : Crew::Kind::kThreads,
+            options.study.workers());
+  crew.run(
+      [&](std::int32_t worker) { run_worker(worker, methods, options, endpoints, crew, board); });
+  print(methods, board, options);
 }
 
 }  // namespace
@@ -312,20 +242,27 @@ void run(const Options& options) {
 
 int main(int argc, char** argv) {
   libra::Options options;
+  libra::PoolStudy& study = options.study;
   CLI::App app("Times pools on GPUs, forward and backward, method by method");
-  app.add_option("--corpus", options.corpus);
-  app.add_option("--seq-len", options.seq_len);
-  app.add_option("--model", options.model);
-  app.add_option("--profile", options.profile);
-  app.add_option("--pool", options.pool);
-  app.add_option("--cp", options.cp);
-  app.add_option("--gbs", options.gbs);
-  app.add_option("--pools", options.pools);
-  app.add_option("--tau-ppm", options.tau_ppm);
-  app.add_option("--block", options.block);
-  app.add_option("--head-shards", options.head_shards);
-  app.add_option("--seed", options.seed);
-  app.add_option("--methods", options.methods)->delimiter(',');
+  app.add_option("--corpus", study.corpus);
+  app.add_option("--seq-len", study.seq_len);
+  app.add_option("--model", study.model);
+  app.add_option("--profile", study.profile, "Device profile: a name or a file");
+  app.add_option("--cluster", study.cluster, "For the prediction: a preset or a file");
+  app.add_option("--pool", study.pool);
+  app.add_option("--cp", study.cp);
+  app.add_option("--gbs", study.gbs, "Sequences of a window");
+  app.add_option("--windows", study.windows);
+  app.add_option("--tau-ppm", study.tau_ppm);
+  app.add_option("--block", study.block);
+  app.add_option("--head-shards", study.head_shards);
+  app.add_option("--seed", study.seed);
+  app.add_option("--methods", study.methods, "The first one is the baseline")->delimiter(',');
+  app.add_option("--rounds", options.rounds, "Timed rounds");
+  app.add_option("--scratch-mb", options.scratch_mb, "Bound of the attention backend's scratch");
+  app.add_flag("--one-queue", options.one_queue, "peer: the order that is right on one queue");
+  app.add_option("--transport", options.transport, "peer: processes; threads; nccl")
+      ->check(CLI::IsMember({"peer", "threads", "nccl"}));
   CLI11_PARSE(app, argc, argv);
   try {
     libra::run(options);

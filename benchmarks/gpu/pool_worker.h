@@ -1,0 +1,68 @@
+// One worker of the benchmark: its GPU, its tensors, and the pools that it runs.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "libra/attention/cudnn/cudnn_attention.h"
+#include "libra/cli/gpu_tensors.h"
+#include "libra/cuda/cuda_stream.h"
+#include "libra/plan/pool_plan.h"
+#include "libra/runtime/event_log.h"
+#include "libra/transport/transport.h"
+
+namespace libra {
+
+/// Of one pool, forward and backward of one layer. Stream times run from the pass's first work to
+/// its last; host times are those of enqueueing the forward pass.
+struct PassTimes {
+  double forward_ms = 0, backward_ms = 0;
+  double forward_kernels_ms = 0, backward_kernels_ms = 0;
+  double host_us = 0;
+  double host_attention_us = 0;  ///< of that, in the attention backend
+  double host_exchange_us = 0;   ///< of that, in the transport
+
+  double total_ms() const { return forward_ms + backward_ms; }
+  double kernels_ms() const { return forward_kernels_ms + backward_kernels_ms; }
+};
+
+/// Device memory of one worker besides its own tensors, in bytes.
+struct ExtraMemory {
+  std::int64_t own = 0;        ///< Q, K, V, O, LSE and their gradients, for comparison
+  std::int64_t planned = 0;    ///< arena, saved and scratch, the largest over the plans
+  std::int64_t measured = 0;   ///< what the device lost when they were allocated
+  std::int64_t attention = 0;  ///< scratch memory of the attention backend
+};
+
+class PoolWorker {
+ public:
+  /// `scratch_bytes` bounds the attention backend's.
+  PoolWorker(std::unique_ptr<Transport> transport, std::int32_t device, std::int64_t scratch_bytes);
+
+  /// Memory for the largest of the plans.
+  void allocate(const std::vector<const PoolPlan*>& plans);
+
+  /// Whatever a first run of the plan would have to build.
+  void prepare(const PoolPlan& plan);
+
+  /// `together` returns when all workers have called it; times count from there.
+  PassTimes run(const PoolPlan& plan, const std::function<void()>& together);
+
+  ExtraMemory extra_memory() const;
+  std::int64_t graph_builds() const { return attention_.graph_builds(); }
+
+ private:
+  std::unique_ptr<Transport> transport_;
+  std::int32_t device_;
+  CudaStream stream_;
+  CudnnAttention attention_;
+  EventLog log_;
+  std::int32_t next_step_ = 0;
+  std::unique_ptr<cli::GpuTensors> tensors_;
+  std::shared_ptr<std::byte> saved_, scratch_;
+  ExtraMemory memory_;
+};
+
+}  // namespace libra
