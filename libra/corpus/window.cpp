@@ -28,11 +28,14 @@ WindowStream::WindowStream(const Corpus& corpus, const WindowOptions& options)
     : corpus_(corpus),
       options_(options),
       packer_(options.packing),
-      order_(static_cast<std::int64_t>(corpus.lengths.size())) {
+      order_(static_cast<std::int64_t>(corpus.lengths.size())),
+      epoch_(options.first_epoch - 1) {
   if (options.sequences < 1) {
     throw ConfigError(
         fmt::format("windows of {} packed sequences: GBS is 1 or more", options.sequences));
   }
+  if (options.first_epoch < 0)
+    throw ConfigError(fmt::format("the first epoch is {}: 0 or more", options.first_epoch));
   check_oversize(corpus.lengths, options.packing);
   check_has_tokens(corpus, options.packing);
   begin_epoch();

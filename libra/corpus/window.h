@@ -44,6 +44,7 @@ struct WindowOptions {
   ReadOrder order = ReadOrder::kShuffled;
   LastWindow last_window = LastWindow::kCarryOver;
   std::uint64_t seed = 0;
+  std::int64_t first_epoch = 0;  ///< where the stream begins; nothing is carried over into it
 };
 
 struct Window {

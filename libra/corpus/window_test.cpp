@@ -167,6 +167,22 @@ TEST(WindowStream, CarriesAnIncompleteWindowIntoTheNextEpoch) {
   EXPECT_EQ(stream.dropped_sequences(), 0);
 }
 
+TEST(WindowStream, BeginsInALaterEpochAsAStreamThatDropsComesThere) {
+  const Corpus corpus = random_corpus(3, 200, 300);
+  WindowOptions options = windows_of(2, 512);
+  options.last_window = LastWindow::kDrop;
+  WindowStream whole(corpus, options);
+  Window expected = whole.next();
+  while (expected.epoch < 2) expected = whole.next();
+  options.first_epoch = 2;
+  WindowStream later(corpus, options);
+  const Window window = later.next();
+  EXPECT_EQ(window.epoch, 2);
+  EXPECT_EQ(window.sequences, expected.sequences);
+  options.first_epoch = -1;
+  EXPECT_THROW(WindowStream(corpus, options), ConfigError);
+}
+
 TEST(WindowStream, DropsAnIncompleteWindowOnRequest) {
   const Corpus corpus{"five", {10, 10, 10, 10, 10}};
   WindowOptions options = windows_of(2, 10);

@@ -5,6 +5,7 @@
 namespace libra {
 
 EventLog::Span EventLog::span(std::string name, std::int32_t chunk, Stream& stream) {
+  if (!enabled_) return {nullptr, &stream};
   events_.push_back({std::move(name), chunk, {}, {}});
   Event* event = &events_.back();
   stream.mark(&event->begin);

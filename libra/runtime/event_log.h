@@ -27,18 +27,23 @@ class EventLog {
   class Span {
    public:
     Span(Event* event, Stream* stream) : event_(event), stream_(stream) {}
-    ~Span() { stream_->mark(&event_->end); }
+    ~Span() {
+      if (event_ != nullptr) stream_->mark(&event_->end);
+    }
     Span(const Span&) = delete;
     Span& operator=(const Span&) = delete;
 
    private:
-    Event* event_;
+    Event* event_;  // null: the log is off
     Stream* stream_;
   };
 
   /// Marks the beginning of an event on the stream. Times are valid once the stream has been
   /// synchronised.
   Span span(std::string name, std::int32_t chunk, Stream& stream);
+
+  /// Off: spans mark nothing and leave no event. On at first.
+  void enable(bool on) { enabled_ = on; }
 
   const std::deque<Event>& events() const { return events_; }
 
@@ -51,6 +56,7 @@ class EventLog {
 
  private:
   std::deque<Event> events_;  // addresses must stay: streams write into them
+  bool enabled_ = true;
 };
 
 }  // namespace libra

@@ -33,6 +33,18 @@ TEST(EventLog, KeepsEventsInTheOrderOfTheStreamWithTheirTimes) {
   EXPECT_EQ(log.events()[1].begin.wall_ns, 200);
 }
 
+TEST(EventLog, KeepsNothingWhileItIsOff) {
+  FakeStream stream;
+  EventLog log;
+  log.enable(false);
+  { const EventLog::Span span = log.span("unseen", -1, stream); }
+  EXPECT_TRUE(log.events().empty());
+  log.enable(true);
+  { const EventLog::Span span = log.span("seen", -1, stream); }
+  ASSERT_EQ(log.events().size(), 1U);
+  EXPECT_EQ(log.events()[0].name, "seen");
+}
+
 TEST(EventLog, AddsTheCpuTimeOfItsEvents) {
   FakeStream stream;
   EventLog log;

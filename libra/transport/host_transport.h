@@ -23,6 +23,9 @@ class Mover {
  public:
   virtual ~Mover() = default;
 
+  /// See Transport::posts_ahead.
+  virtual bool posts_ahead() const { return true; }
+
   /// Takes the posting over, on the thread of the stream that reached it; does not block on peers.
   virtual void arm(const std::shared_ptr<Posting>& posting) = 0;
 
@@ -46,6 +49,7 @@ class HostTransport final : public Transport {
   void reserve_arena(std::int64_t bytes) override;
   std::byte* arena() override { return arena_.data(); }
   std::int64_t arena_bytes() const override { return arena_.bytes(); }
+  bool posts_ahead() const override { return mover_->posts_ahead(); }
   Handle post(const Exchange& exchange, Stream& stream) override;
   void wait(Handle handle, Stream& stream) override;
   void poll() override { ledger_->throw_if_failed(); }
