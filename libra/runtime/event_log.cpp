@@ -1,15 +1,13 @@
 #include "libra/runtime/event_log.h"
 
-#include <utility>
-
 namespace libra {
 
-EventLog::Span EventLog::span(std::string name, std::int32_t chunk, Stream& stream) {
-  if (!enabled_) return {nullptr, &stream};
-  events_.push_back({std::move(name), chunk, {}, {}});
+EventLog::Span EventLog::span(const std::string& name, std::int32_t chunk, Stream& stream) {
+  if (!enabled_) return {name, nullptr, &stream};
+  events_.push_back({name, chunk, {}, {}});
   Event* event = &events_.back();
   stream.mark(&event->begin);
-  return {event, &stream};
+  return {name, event, &stream};
 }
 
 double EventLog::busy_seconds() const {

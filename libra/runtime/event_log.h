@@ -11,6 +11,7 @@
 #include <string>
 
 #include "libra/base/stream.h"
+#include "libra/runtime/profiler_range.h"
 
 namespace libra {
 
@@ -23,10 +24,11 @@ struct Event {
 
 class EventLog {
  public:
-  /// Marks the end of its event when destroyed.
+  /// Marks the end of its event when destroyed. Also a profiler's range of the enqueueing host.
   class Span {
    public:
-    Span(Event* event, Stream* stream) : event_(event), stream_(stream) {}
+    Span(const std::string& name, Event* event, Stream* stream)
+        : range_(name.c_str()), event_(event), stream_(stream) {}
     ~Span() {
       if (event_ != nullptr) stream_->mark(&event_->end);
     }
@@ -34,13 +36,14 @@ class EventLog {
     Span& operator=(const Span&) = delete;
 
    private:
+    ProfilerRange range_;
     Event* event_;  // null: the log is off
     Stream* stream_;
   };
 
   /// Marks the beginning of an event on the stream. Times are valid once the stream has been
   /// synchronised.
-  Span span(std::string name, std::int32_t chunk, Stream& stream);
+  Span span(const std::string& name, std::int32_t chunk, Stream& stream);
 
   /// Off: spans mark nothing and leave no event. On at first.
   void enable(bool on) { enabled_ = on; }
