@@ -32,7 +32,8 @@ struct PeerProcess {
   std::int32_t device = 0;
   /// Keeps to an order that is right also where all streams of the process share one hardware queue
   /// (CUDA_DEVICE_MAX_CONNECTIONS=1): nothing waits on a stream before its turn has come on every
-  /// worker. false: exchanges may be posted ahead, so that a busy home holds up nobody.
+  /// worker, which makes guests wait for busy homes unless plans have at most 2 chunks. false:
+  /// exchanges may be posted ahead, so that a busy home holds up nobody.
   bool one_queue = true;
 };
 
