@@ -20,14 +20,45 @@ struct WorkerCalls {
   CallPair chunk;
 };
 
-// A block's entries for one head shard; all shards of a block are alike. Made when first asked for,
-// as most blocks stay at home.
+// Forward: a block's entries for one head shard; all shards of a block are alike. Made when first
+// asked for, as most blocks stay at home.
 struct BlockCalls {
-  bool known_at_home = false;
-  bool known_away = false;
-  CallPair local;  // at home: whole shards
-  CallPair rest;   // at home: chunks
-  CallPair away;   // elsewhere: chunks
+  bool known = false;
+  CallTime local;  // at home: whole shards
+  CallTime rest;   // at home: chunks
+  CallTime away;   // elsewhere: chunks
+};
+
+// Backward: the pieces of one sample that one worker computes side by side for one head shard. A
+// backend runs them as one piece, which is faster.
+class JoinedPieces {
+ public:
+  explicit JoinedPieces(const DeviceProfile& device) : device_(&device) {}
+
+  void add(const Piece& piece, std::int32_t heads, CallPair& call) {
+    if (call_ == &call && sample_ == piece.sample && queries_.end == piece.queries.begin) {
+      queries_.end = piece.queries.end;
+      return;
+    }
+    flush();
+    call_ = &call;
+    sample_ = piece.sample;
+    queries_ = piece.queries;
+    heads_ = heads;
+  }
+
+  void flush() {
+    if (call_ == nullptr) return;
+    call_->backward.add(device_->backward_entry(queries_, heads_));
+    call_->work += query_key_pairs(queries_) * heads_;
+  }
+
+ private:
+  const DeviceProfile* device_;
+  CallPair* call_ = nullptr;
+  std::int32_t sample_ = 0;
+  TokenRange queries_;
+  std::int32_t heads_ = 0;
 };
 
 class CallCounter {
@@ -37,59 +68,75 @@ class CallCounter {
         plan_(plan),
         heads_(plan.heads()),
         groups_(plan.options, plan.layout),
-        blocks_(plan.tiling.blocks.size()) {}
+        blocks_(plan.tiling.blocks.size()),
+        joined_(at(plan.tiling.head_shards), JoinedPieces(device_)) {}
 
   std::vector<WorkerCalls> by_worker() {
     std::vector<WorkerCalls> calls(at(plan_.workers()));
     for (std::int32_t tile = 0; tile < plan_.tiling.tiles(); ++tile) {
-      const std::int32_t to = plan_.placement.destination[at(tile)];
-      WorkerCalls& worker = calls[at(to)];
-      if (plan_.options.local_first && to == plan_.tiling.home_of(tile)) {
-        const BlockCalls& block = at_home(tile);
-        worker.local.add(block.local);
-        worker.chunk.add(block.rest);
-      } else {
-        worker.chunk.add(away(tile));
-      }
+      WorkerCalls& worker = calls[at(plan_.placement.destination[at(tile)])];
+      add_forward(tile, worker);
+      add_backward(tile, worker);
     }
+    for (JoinedPieces& pieces : joined_) pieces.flush();
     return calls;
   }
 
  private:
-  const BlockCalls& at_home(std::int32_t tile) {
-    BlockCalls& calls = blocks_[at(tile / heads_of_tiling())];
-    if (calls.known_at_home) return calls;
-    calls.known_at_home = true;
-    const Block& block = plan_.tiling.block_of(tile);
-    const std::int32_t home = plan_.tiling.home_of(tile);
-    const std::int32_t shard = plan_.tiling.shard_of(tile);
-    for (const Piece& piece : plan_.tiling.pieces_of(block)) {
-      if (groups_.local(piece.sample, groups_.needed(piece), shard, home)) {
-        calls.local.add(device_, piece.queries, heads_.shard_heads);
+  bool is_at_home(std::int32_t tile) const {
+    return plan_.placement.destination[at(tile)] == plan_.tiling.home_of(tile);
+  }
+
+  // Whether the home computes the piece in its own tensors.
+  bool is_local(std::int32_t tile, const Piece& piece) const {
+    return groups_.local(piece.sample, groups_.needed(piece), plan_.tiling.shard_of(tile),
+                         plan_.tiling.home_of(tile));
+  }
+
+  void add_forward(std::int32_t tile, WorkerCalls& worker) {
+    const BlockCalls& block = block_calls(tile);
+    if (plan_.options.local_first && is_at_home(tile)) {
+      worker.local.forward.add(block.local);
+      worker.chunk.forward.add(block.rest);
+    } else {
+      worker.chunk.forward.add(block.away);
+    }
+  }
+
+  void add_backward(std::int32_t tile, WorkerCalls& worker) {
+    JoinedPieces& joined = joined_[at(plan_.tiling.shard_of(tile))];
+    const bool may_be_local = plan_.options.local_first && is_at_home(tile);
+    for (const Piece& piece : plan_.tiling.pieces_of(plan_.tiling.block_of(tile))) {
+      if (may_be_local && is_local(tile, piece)) {
+        joined.add(piece, heads_.shard_heads, worker.local);
       } else {
-        calls.rest.add(device_, piece.queries, heads_.chunk_heads);
+        joined.add(piece, heads_.chunk_heads, worker.chunk);
+      }
+    }
+  }
+
+  const BlockCalls& block_calls(std::int32_t tile) {
+    BlockCalls& calls = blocks_[at(tile / plan_.tiling.head_shards)];
+    if (calls.known) return calls;
+    calls.known = true;
+    for (const Piece& piece : plan_.tiling.pieces_of(plan_.tiling.block_of(tile))) {
+      const auto chunked = device_.forward_entry(piece.queries, heads_.chunk_heads);
+      calls.away.add(chunked);
+      if (is_local(tile, piece)) {
+        calls.local.add(device_.forward_entry(piece.queries, heads_.shard_heads));
+      } else {
+        calls.rest.add(chunked);
       }
     }
     return calls;
   }
-
-  const CallPair& away(std::int32_t tile) {
-    BlockCalls& calls = blocks_[at(tile / heads_of_tiling())];
-    if (calls.known_away) return calls.away;
-    calls.known_away = true;
-    for (const Piece& piece : plan_.tiling.pieces_of(plan_.tiling.block_of(tile))) {
-      calls.away.add(device_, piece.queries, heads_.chunk_heads);
-    }
-    return calls.away;
-  }
-
-  std::int32_t heads_of_tiling() const { return plan_.tiling.head_shards; }
 
   const DeviceProfile& device_;
   const PoolPlan& plan_;
   HeadSplit heads_;
   KvGroups groups_;
   std::vector<BlockCalls> blocks_;
+  std::vector<JoinedPieces> joined_;  // by head shard
 };
 
 FlowTable flow_table(const Environment& environment, const PoolPlan& plan, std::int64_t first_gpu) {
