@@ -15,6 +15,9 @@ namespace libra::cli {
 namespace {
 
 constexpr double kSaturatingFlops = 2.5e12;
+constexpr double kBlock = 128;         // queries that a multiprocessor takes at once
+constexpr double kBlocksAtOnce = 132;  // of a large GPU
+constexpr double kTurns = 24;          // so that the last, partial turn is 2% of the call
 
 void add_entry(TimedCall& call, TokenRange queries, std::int64_t q_row, std::int64_t kv_row,
                std::int32_t group) {
@@ -50,12 +53,15 @@ TimedCall repeated_call(TokenRange queries, std::int32_t heads, std::int64_t cou
   return call;
 }
 
-TimedCall saturating_call(TokenRange queries, std::int32_t heads, std::int64_t rows) {
-  const double flops_each =
-      4.0 * TimedCall::kDim * heads * static_cast<double>(query_key_pairs(queries));
-  const auto wanted = static_cast<std::int64_t>(std::ceil(kSaturatingFlops / flops_each));
-  // No keys are shared: what two entries add to the same gradients costs time of its own.
-  const std::int64_t places = std::min(rows / queries.size(), rows / queries.end);
+TimedCall saturating_call(TokenRange queries, std::int32_t heads, std::int64_t rows,
+                          bool keys_shared) {
+  constexpr double kPairFlops = 4.0 * TimedCall::kDim;
+  const double flops_each = kPairFlops * heads * static_cast<double>(query_key_pairs(queries));
+  const double flops = std::max(kSaturatingFlops, kTurns * kBlocksAtOnce * kPairFlops * kBlock *
+                                                      static_cast<double>(queries.end));
+  const auto wanted = static_cast<std::int64_t>(std::ceil(flops / flops_each));
+  const std::int64_t places =
+      std::min(rows / queries.size(), keys_shared ? rows : rows / queries.end);
   const std::int64_t room = places * (TimedCall::kQHeads / heads);
   return repeated_call(queries, heads, std::clamp<std::int64_t>(wanted, 1, room), rows);
 }

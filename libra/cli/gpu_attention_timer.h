@@ -36,8 +36,12 @@ struct TimedCall {
 TimedCall repeated_call(TokenRange queries, std::int32_t heads, std::int64_t count,
                         std::int64_t rows);
 
-/// As many as take about 4 ms on a fast device, or fit.
-TimedCall saturating_call(TokenRange queries, std::int32_t heads, std::int64_t rows);
+/// As many as take about 4 ms on a fast device, or that many times as long as one block of queries
+/// that the end of the call, when not all multiprocessors have work, hardly counts; or that fit.
+/// Forward, entries may share keys, as in plans; backward, what two of them add to the same
+/// gradients would cost time of its own.
+TimedCall saturating_call(TokenRange queries, std::int32_t heads, std::int64_t rows,
+                          bool keys_shared);
 
 class GpuAttentionTimer {
  public:

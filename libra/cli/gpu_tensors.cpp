@@ -24,6 +24,17 @@ std::vector<Bf16> random_stretch() {
 
 }  // namespace
 
+void fill_random(std::byte* memory, std::int64_t bytes) {
+  static const std::vector<Bf16> values = random_stretch();
+  std::int64_t done = std::min(2 * kStretch, bytes);
+  check_cuda(cudaMemcpy(memory, values.data(), at(done), cudaMemcpyHostToDevice), "cudaMemcpy");
+  while (done < bytes) {
+    const std::int64_t more = std::min(done, bytes - done);
+    check_cuda(cudaMemcpy(memory + done, memory, at(more), cudaMemcpyDeviceToDevice), "cudaMemcpy");
+    done += more;
+  }
+}
+
 GpuTensors::GpuTensors(std::int32_t device, std::int64_t rows, std::int32_t q_heads,
                        std::int32_t kv_heads, std::int32_t dim)
     : device_(device),
@@ -48,15 +59,8 @@ GpuTensors::Tensor GpuTensors::make(DType dtype, std::int32_t heads, std::int32_
 }
 
 GpuTensors::Tensor GpuTensors::random(std::int32_t heads) const {
-  static const std::vector<Bf16> values = random_stretch();
   Tensor tensor = make(DType::kBf16, heads, dim_);
-  const std::int64_t elements = rows_ * heads * dim_;
-  for (std::int64_t done = 0; done < elements; done += kStretch) {
-    const std::int64_t bytes = 2 * std::min(kStretch, elements - done);
-    check_cuda(cudaMemcpy(tensor.memory.get() + 2 * done, values.data(), at(bytes),
-                          cudaMemcpyHostToDevice),
-               "cudaMemcpy");
-  }
+  fill_random(tensor.memory.get(), rows_ * heads * dim_ * element_bytes(DType::kBf16));
   return tensor;
 }
 

@@ -1,12 +1,17 @@
 // The tensors of a layer on one GPU, filled with random bf16 values: for measurements.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 
 #include "libra/attention/attention.h"
 
 namespace libra::cli {
+
+/// Fills device memory with normal bf16 values, the same stretch of them again and again. On zeros,
+/// or whatever fresh memory holds, a GPU needs less power and is faster.
+void fill_random(std::byte* memory, std::int64_t bytes);
 
 class GpuTensors {
  public:

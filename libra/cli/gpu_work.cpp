@@ -67,13 +67,16 @@ struct Calibrator {
   const OnStep& on_step;
   GpuAttentionTimer& timer;
   double launch = 0;
+  bool keys_shared = false;  // by the entries of a call
   std::int64_t done = 0;
 
   std::int64_t steps() const {
     return 2 * std::ssize(options.queries) * std::ssize(options.keys) * std::ssize(options.heads);
   }
 
-  DeviceProfileData::Pass measure(Seconds seconds, double (TimedCall::*flops)() const) {
+  DeviceProfileData::Pass measure(Seconds seconds, double (TimedCall::*flops)() const,
+                                  bool keys_may_be_shared) {
+    keys_shared = keys_may_be_shared;
     DeviceProfileData::Pass pass;
     const double entry = entry_seconds(timer, seconds, options.repetitions);
     pass.entry_ps = std::llround(entry * kPs);
@@ -95,7 +98,8 @@ struct Calibrator {
     for (const std::int64_t keys : options.keys) {
       std::int64_t rate = 0;
       if (queries <= keys) {
-        const TimedCall call = saturating_call({keys - queries, keys}, heads, timer.rows());
+        const TimedCall call =
+            saturating_call({keys - queries, keys}, heads, timer.rows(), keys_shared);
         rate = std::max<std::int64_t>(
             1, std::llround(gflops((call.*flops)(), (timer.*seconds)(call, options.repetitions),
                                    call, entry, launch)));
@@ -158,6 +162,7 @@ ReplayedWorker replay_worker(const PoolPlan& plan, std::int32_t worker, std::int
   while (std::ssize(forward) < rounds) {
     const std::int64_t builds = seat.attention.graph_builds();
     seat.log.clear();
+    fill_random(transport.arena(), memory.arena.bytes);
     pipeliner.forward(tensors.forward(), scale, saved.get(), seat.stream);
     pipeliner.backward(tensors.backward(), scale, saved.get(), scratch.get(), seat.stream);
     seat.stream.synchronize();
@@ -230,9 +235,10 @@ DeviceProfileData measure_profile(const CalibrationOptions& options, const OnSte
   data.source = "measured by libra calibrate: cuDNN, bf16, head dimension 128";
   data.launch_ps = std::llround(calibrator.launch * kPs);
   data.multiprocessors = properties.multiProcessorCount;
-  data.forward = calibrator.measure(&GpuAttentionTimer::forward_seconds, &TimedCall::forward_flops);
+  data.forward =
+      calibrator.measure(&GpuAttentionTimer::forward_seconds, &TimedCall::forward_flops, true);
   data.backward =
-      calibrator.measure(&GpuAttentionTimer::backward_seconds, &TimedCall::backward_flops);
+      calibrator.measure(&GpuAttentionTimer::backward_seconds, &TimedCall::backward_flops, false);
   return data;
 }
 
@@ -245,7 +251,7 @@ std::vector<BlockRate> measure_block_rates(std::int32_t device,
   std::vector<BlockRate> rates;
   for (const std::int64_t block : blocks) {
     for (const std::int32_t count : heads) {
-      const TimedCall call = saturating_call({0, block}, count, timer.rows());
+      const TimedCall call = saturating_call({0, block}, count, timer.rows(), false);
       rates.push_back({block, count, call.forward_flops() / timer.forward_seconds(call, 5) * 1e-12,
                        call.backward_flops() / timer.backward_seconds(call, 5) * 1e-12});
       on_step(std::ssize(rates), std::ssize(blocks) * std::ssize(heads));
