@@ -102,7 +102,8 @@ TEST(Simulate, HoldsItsOwnChecksOnRandomWindows) {
 // as there can be.
 TEST(Simulate, NoOrderOfPaddedSequencesBeatsIdealSteps) {
   Scenario scenario = tiny_scenario();
-  scenario.cluster.linear_tflops = 1e-9;
+  scenario.cluster.linear_tflops = 1e-6;
+  scenario.cluster.device_speed = 1;
   const Environment environment(scenario, flat_device());
   const std::vector<PackedSequence> window = {sequence({8}), sequence({2}), sequence({8}),
                                               sequence({2})};
@@ -111,6 +112,30 @@ TEST(Simulate, NoOrderOfPaddedSequencesBeatsIdealSteps) {
   EXPECT_LE(simulation.methods[0].efficiency, 1);
   EXPECT_LE(simulation.methods[1].efficiency, 1);
   EXPECT_GT(simulation.methods[1].efficiency, 0.99);
+}
+
+// Two stages and three microbatches of uneven work, the heaviest in the middle: less bubble than
+// three even ones would have. The bound counts no bubble.
+TEST(Simulate, NoUnevenPipelineBeatsIdealSteps) {
+  Scenario scenario = tiny_scenario();
+  scenario.dp = 1;
+  scenario.pool = 1;
+  scenario.gbs = 3;
+  scenario.pp = 2;
+  scenario.plan.cp = 1;
+  scenario.linear.vocabulary = 0;
+  scenario.cluster.linear_tflops = 1e6;  // attention only
+  scenario.cluster.inter_node_gb_per_s = 1e6;
+  const Environment environment(scenario, flat_device());
+  const std::vector<PackedSequence> window = {sequence({7}), sequence({8}), sequence({7})};
+  const Simulation simulation =
+      simulate(environment, {window}, methods_named({"none", "ideal"}), {});
+  const double pairs = 28 + 36 + 28;
+  // A pair of two heads takes 2 us forward, again in the backward pass, and 5 us backward.
+  EXPECT_NEAR(simulation.methods[1].step_s, pairs * 9e-6, 1e-9);
+  EXPECT_EQ(simulation.methods[1].bubble_share, 0);
+  EXPECT_LT(simulation.methods[0].step_s, pairs * 9e-6 * 4 / 3);  // as three even ones take
+  EXPECT_LT(simulation.methods[0].efficiency, 1);
 }
 
 TEST(Simulate, SkipsAMethodThatTheHeadsDoNotAllow) {

@@ -201,7 +201,7 @@ class Tuner {
     const auto slots = Arranger(scenario, method).arrange(windows_[window]);
     const auto first_step = static_cast<std::int64_t>(window) * scenario.ga();
     const auto attention = window_times(*trial.environment, method, slots, first_step);
-    trial.windows[window] = window_figures(*trial.environment, attention, slots, false);
+    trial.windows[window] = window_figures(*trial.environment, method, attention, slots, false);
   }
 
   std::vector<Verdict> ranked(const std::vector<Trial>& trials) {
