@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::int32_t kDefaultPool = 8;
 constexpr std::int32_t kDefaultEp = 8;
+constexpr std::int64_t kMostSamples = std::int64_t{64} << 20;  // half a GB of lengths
 
 void add_optional_count(CLI::App& app, const std::string& name, std::optional<std::int32_t>& target,
                         const std::string& help, const char* group) {
@@ -161,8 +162,16 @@ SimWindows make_windows(const Corpus& corpus, const SimOptions& options) {
   window_options.seed = options.corpus.seed;
   WindowStream stream(corpus, window_options);
   SimWindows windows;
+  std::size_t samples = 0;
   for (std::int32_t step = 0; step < options.steps; ++step) {
     Window window = stream.next();
+    for (const Packed& packed : window.sequences) samples += packed.sequence.sample_tokens.size();
+    if (samples > static_cast<std::size_t>(kMostSamples)) {
+      throw ConfigError(
+          fmt::format("--steps {} is too many: all windows are kept in memory, and {} of these "
+                      "steps have {} samples already, the most there may be: use at most {}",
+                      options.steps, step + 1, format_size(kMostSamples), std::max(step, 1)));
+    }
     windows.epochs = std::max(windows.epochs, window.epoch + 1);
     auto& sequences = windows.windows.emplace_back();
     sequences.reserve(window.sequences.size());

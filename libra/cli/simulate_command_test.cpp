@@ -124,6 +124,25 @@ TEST(PaperCommand, PutsThePaperBesideOurs) {
   EXPECT_THAT(text.out, HasSubstr("ratio"));
 }
 
+// Of WLB-LLM with delay only: the others have done all.
+TEST(PaperCommand, SaysHowMuchOfTheWorkWlbHasDone) {
+  const nlohmann::json rows = json_of("paper --figures 12 --steps 1")["figures"]["12"]["rows"];
+  std::size_t said = 0;
+  for (const nlohmann::json& row : rows) {
+    const std::string what = row["what"];
+    const bool waits = what.find("WLB-LLM") != std::string::npos &&
+                       what.find("without delay") == std::string::npos;
+    EXPECT_EQ(row["work_share"].is_number(), waits) << what;
+    if (waits) {
+      EXPECT_LT(row["work_share"], 1.0) << what;
+      ++said;
+    }
+  }
+  EXPECT_EQ(said, 4u);  // mean and max at two lengths
+  EXPECT_THAT(libra("paper --figures 12 --steps 1").out,
+              ::testing::ContainsRegex("256K, mean, WLB-LLM \\([0-9]+% of the work\\)"));
+}
+
 TEST(PaperCommand, ListsTheFiguresWhenAskedForAnother) {
   expect_refused(libra("paper --figures 7"), "'7' is not a figure or section: use one of 2, 4, 8");
   expect_refused(libra("paper --figures 2,2"), "'2' is there twice");
