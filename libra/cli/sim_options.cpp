@@ -18,7 +18,6 @@ namespace {
 
 constexpr std::int32_t kDefaultPool = 8;
 constexpr std::int32_t kDefaultEp = 8;
-constexpr std::int64_t kMostSamples = std::int64_t{64} << 20;  // half a GB of lengths
 
 void add_optional_count(CLI::App& app, const std::string& name, std::optional<std::int32_t>& target,
                         const std::string& help, const char* group) {
@@ -154,7 +153,7 @@ Scenario make_scenario(const SimOptions& options) {
   return scenario;
 }
 
-SimWindows make_windows(const Corpus& corpus, const SimOptions& options) {
+SimWindows make_windows(const Corpus& corpus, const SimOptions& options, std::size_t most_samples) {
   WindowOptions window_options;
   window_options.sequences = options.gbs;
   window_options.packing = options.corpus.packing;
@@ -166,11 +165,12 @@ SimWindows make_windows(const Corpus& corpus, const SimOptions& options) {
   for (std::int32_t step = 0; step < options.steps; ++step) {
     Window window = stream.next();
     for (const Packed& packed : window.sequences) samples += packed.sequence.sample_tokens.size();
-    if (samples > static_cast<std::size_t>(kMostSamples)) {
-      throw ConfigError(
-          fmt::format("--steps {} is too many: all windows are kept in memory, and {} of these "
-                      "steps have {} samples already, the most there may be: use at most {}",
-                      options.steps, step + 1, format_size(kMostSamples), std::max(step, 1)));
+    if (samples > most_samples) {
+      throw ConfigError(fmt::format(
+          "--steps {}: all windows are kept in memory, and {} of these have more than {} samples, "
+          "the most there may be: use at most {} steps{}",
+          options.steps, step + 1, format_size(static_cast<std::int64_t>(most_samples)),
+          std::max(step, 1), step > 0 ? "" : " of fewer sequences"));
     }
     windows.epochs = std::max(windows.epochs, window.epoch + 1);
     auto& sequences = windows.windows.emplace_back();

@@ -2,7 +2,10 @@
 #include <gmock/gmock.h>
 
 #include <string>
+#include <vector>
 
+#include "libra/base/error.h"
+#include "libra/cli/sim_options.h"
 #include "libra/cli/test_program.h"
 #include "libra/sim/methods.h"
 
@@ -70,6 +73,25 @@ TEST(SimulateCommand, RefusesWhatBreaksARule) {
   expect_refused(libra("simulate --gpus 8 --cluster nowhere" + rest), "no such cluster");
   expect_refused(libra("simulate --gpus 8 --placer none" + rest), "--placer: method libra");
   expect_refused(libra("simulate --gpus 8 --ep 2" + rest), "has no experts");
+}
+
+// Ten samples a window: two windows are as many as there may be.
+TEST(MakeWindows, SayHowManyStepsFitIntoMemory) {
+  SimOptions options;
+  options.corpus.packing.tokens = 10;
+  options.gbs = 1;
+  options.steps = 2;
+  const Corpus corpus{"ones", std::vector<std::int64_t>(100, 1)};
+  EXPECT_EQ(make_windows(corpus, options, 20).windows.size(), 2u);
+  options.steps = 1'000'000;
+  try {
+    make_windows(corpus, options, 20);
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_STREQ(error.what(),
+                 "--steps 1000000: all windows are kept in memory, and 3 of these have more than "
+                 "20 samples, the most there may be: use at most 2 steps");
+  }
 }
 
 TEST(TuneCommand, GivesOptionsThatSimulateTakes) {
