@@ -90,6 +90,42 @@ TEST(WindowTimes, AreWhatTheHandComputes) {
   }
 }
 
+// {8} beside an empty replica, twice. Where tiles move, the four blocks of two rows (3, 7, 11 and 15
+// pairs) go to worker 3, 2, 1 and 0 (TapBalancesWhatUlyssesCannot): worker 0, which computes 15
+// pairs and sends most, is the straggler.
+//   Whole groups: it sends 32 bytes of Q and its 4 rows of K and V to three others, 224 bytes in
+//   all; O comes back with 32. Backward 32 of dO, then 32 of dQ and 3 x 128 of fp32 dK and dV.
+//   Prefixes: 4, 4 and 2 rows of K and V, 192 bytes in all, and 320 of dK and dV.
+// Overlapped in two chunks, half of each is exposed.
+constexpr Expected kExpectedOfOutliers[] = {
+    {"libra-paper-tap", 2 * 15 * 3.5, 224 + 32 + 32 + 416, 2 * 15 * 3.5, 224 + 32 + 32 + 416},
+    {"libra-paper-tap-vrsp", 2 * 15 * 3.5, 704, 2 * 15 * 3.5, 704},
+    {"libra-paper", 2 * 15 * 3.5, 352, 2 * 15 * 3.5, 352},
+    {"distca-emulated", 2 * 15 * 3.5, 352, 2 * 15 * 3.5, 352},
+    {"libra-tap", 2 * 15 * 3.5, 192 + 32 + 32 + 352, 2 * 15 * 3.5, 192 + 32 + 32 + 352},
+    {"libra-tap-vrsp", 2 * 15 * 3.5, 608, 2 * 15 * 3.5, 608},
+    {"libra", 2 * 15 * 3.5, 304, 2 * 15 * 3.5, 304},
+    // DistcaOverlapsTwoHalves; the tolerance does not matter where a row pair is all that is needed.
+    {"distca", 2 * 9 * 3.5, 104 + 8 + 8 + 200, 2 * 9 * 3.5, 320},
+    {"distca-tight", 2 * 9 * 3.5, 320, 2 * 9 * 3.5, 320},
+    // Both outliers at GA index 0: a gather of 64 bytes, and backward again and 128 of gradients.
+    {"wlb-repack", 36 * 3.5, 64 + 64 + 128, 0, 0},
+    // Both wait for two more.
+    {"wlb", 0, 0, 0, 0},
+};
+
+TEST(WindowTimes, OfOutliersAreWhatTheHandComputes) {
+  const Window window = {sequence({8}), sequence({}), sequence({8}), sequence({})};
+  for (const Expected& expected : kExpectedOfOutliers) {
+    SCOPED_TRACE(expected.method);
+    const std::vector<double> slowest =
+        stragglers(times_of(tiny_scenario(), expected.method, window));
+    ASSERT_EQ(slowest.size(), 2u);
+    EXPECT_NEAR(slowest[0], expected.first + expected.first_ns * kNs, 1e-9);
+    EXPECT_NEAR(slowest[1], expected.second + expected.second_ns * kNs, 1e-9);
+  }
+}
+
 // Nothing to exchange and nothing to balance: every pooled method computes what is at home. Four
 // blocks of two rows: worker 0 and 1 have one sample each.
 TEST(WindowTimes, PooledMethodsLeaveABalancedPoolAlone) {

@@ -72,7 +72,7 @@ TEST(Simulate, HoldsItsOwnChecksOnRandomWindows) {
   std::vector<const Method*> all;
   all.reserve(known_methods().size());
   for (const Method& method : known_methods()) all.push_back(&method);
-  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(::testing::Message() << "seed " << seed);
     Rng rng(seed);
     std::vector<PackedSequence> window;
@@ -82,9 +82,12 @@ TEST(Simulate, HoldsItsOwnChecksOnRandomWindows) {
     Scenario scenario = tiny_scenario();
     scenario.seq_tokens = 150;
     scenario.gbs = 8;
-    scenario.dp = seed % 2 == 0 ? 4 : 2;
-    scenario.pp = 2;
-    scenario.cluster.gpus_per_node = 2;
+    scenario.dp = 1 << rng.below(4);
+    scenario.pool = largest_pool(scenario.dp, 1 << rng.below(3));
+    scenario.pp = 1 + static_cast<std::int32_t>(rng.below(2));
+    scenario.recompute = rng.below(2) == 0;
+    scenario.cluster.gpus_per_node = 1 + static_cast<std::int32_t>(rng.below(5));
+    scenario.cluster.step_variation = rng.below(2) == 0 ? 0 : 0.01;
     const Environment environment(scenario, flat_device());
     const Simulation simulation = simulate(environment, {window, window}, all, {});
     const double bound = simulation.methods.back().straggler.mean_ms;
@@ -92,7 +95,7 @@ TEST(Simulate, HoldsItsOwnChecksOnRandomWindows) {
       if (figures.method->step_equivalent) {
         EXPECT_LE(figures.efficiency, 1 + 1e-9);
       }
-      EXPECT_GE(figures.straggler.max_ms, figures.straggler.mean_ms);
+      EXPECT_GE(figures.straggler.max_ms * (1 + 1e-12), figures.straggler.mean_ms);
       EXPECT_GT(bound, 0);
     }
   }
