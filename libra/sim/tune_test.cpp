@@ -69,6 +69,13 @@ TEST(Tune, RanksTheFastestFirstAndSaysHowFarBehindOthersAre) {
   EXPECT_NEAR(result.ranked.front().behind_error, 0, 1e-12);
 }
 
+// Windows of one enormous document, cut into sequences, need no pools. They come first here.
+TEST(Tune, LooksBeyondTheFirstWindows) {
+  std::vector<std::vector<PackedSequence>> windows = skewed_windows(3);
+  windows.insert(windows.begin(), 3, std::vector<PackedSequence>(16, {65536, {65536}}));
+  EXPECT_GT(tune(small_job(), windows, {}).ranked.front().candidate.pool, 1);
+}
+
 TEST(Tune, FindsNothingBetterThanWhatItsSimulatorSays) {
   const Scenario scenario = small_job();
   const TuneResult result = tune(scenario, skewed_windows(2), {});
