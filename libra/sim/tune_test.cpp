@@ -69,11 +69,17 @@ TEST(Tune, RanksTheFastestFirstAndSaysHowFarBehindOthersAre) {
   EXPECT_NEAR(result.ranked.front().behind_error, 0, 1e-12);
 }
 
-// Windows of one enormous document, cut into sequences, need no pools. They come first here.
+// The first windows are nearly even, and pools that span nodes of two GPUs cost more than they
+// bring; in the others they pay.
 TEST(Tune, LooksBeyondTheFirstWindows) {
-  std::vector<std::vector<PackedSequence>> windows = skewed_windows(3);
-  windows.insert(windows.begin(), 3, std::vector<PackedSequence>(16, {65536, {65536}}));
-  EXPECT_GT(tune(small_job(), windows, {}).ranked.front().candidate.pool, 1);
+  Scenario scenario = small_job();
+  scenario.cluster.gpus_per_node = 2;
+  std::vector<PackedSequence> even;
+  for (int i = 0; i < 16; ++i) even.push_back({65536, {i % 2 == 0 ? 65536 : 61440}});
+  EXPECT_EQ(tune(scenario, {even}, {}).ranked.front().candidate.pool, 1);
+  std::vector<std::vector<PackedSequence>> windows = skewed_windows(6);
+  windows.insert(windows.begin(), 3, even);
+  EXPECT_GT(tune(scenario, windows, {}).ranked.front().candidate.pool, 1);
 }
 
 TEST(Tune, FindsNothingBetterThanWhatItsSimulatorSays) {
