@@ -8,6 +8,7 @@
 #include <limits>
 #include <numeric>
 #include <optional>
+#include <set>
 
 #include "libra/base/error.h"
 #include "libra/base/index.h"
@@ -23,8 +24,8 @@ namespace {
 using Windows = std::vector<std::vector<PackedSequence>>;
 
 constexpr std::size_t kFirstWindows = 3;  // of the first two rounds
-constexpr std::size_t kSecondRound = 6;   // candidates whose surroundings are searched
-constexpr std::size_t kThirdRound = 8;    // candidates that see all windows
+constexpr std::size_t kSecondRound = 6;   // candidates at least whose surroundings are searched
+constexpr std::size_t kThirdRound = 8;    // candidates at least that see all windows
 constexpr std::int32_t kMostWorkers = 1024;
 
 bool legal(const Scenario& scenario) {
@@ -104,15 +105,27 @@ std::vector<Candidate> first_round(const Scenario& scenario,
   return candidates;
 }
 
-// tau, M, placer and home layout of these, all combinations.
-std::vector<Candidate> around(const Scenario& scenario, const std::vector<Verdict>& centres) {
+// The `count` best, and the best of each other P: few windows cannot say which P is best on all.
+std::vector<Candidate> worth_more(const std::vector<Verdict>& verdicts, std::size_t count) {
   std::vector<Candidate> candidates;
-  for (const Verdict& centre : centres) {
+  std::set<std::int32_t> pools;
+  for (std::size_t i = 0; i < verdicts.size(); ++i) {
+    const Candidate& candidate = verdicts[i].candidate;
+    const bool new_pool = pools.insert(candidate.pool).second;
+    if (i < count || new_pool) candidates.push_back(candidate);
+  }
+  return candidates;
+}
+
+// tau, M, placer and home layout of these, all combinations.
+std::vector<Candidate> around(const Scenario& scenario, const std::vector<Candidate>& centres) {
+  std::vector<Candidate> candidates;
+  for (const Candidate& centre : centres) {
     for (const std::int32_t tau_ppm : {10'000, 30'000, 100'000}) {
       for (const std::int32_t chunks : {1, 2, 4, 8}) {
         for (const PlacerKind placer : {PlacerKind::kReserve, PlacerKind::kPaper}) {
           for (const HomeKind home : {HomeKind::kContiguous, HomeKind::kZigzagRow}) {
-            Candidate candidate = centre.candidate;
+            Candidate candidate = centre;
             candidate.tau_ppm = tau_ppm;
             candidate.chunks = chunks;
             candidate.placer = placer;
@@ -154,13 +167,10 @@ class Tuner {
       }
     }
     const std::vector<std::size_t> few = spread_out(unevenness, kFirstWindows);
-    std::vector<Verdict> best = simulate(first_round(scenario_, pools()), few);
-    best.resize(std::min(best.size(), kSecondRound));
-    best = simulate(around(scenario_, best), few);
-    best.resize(std::min(best.size(), kThirdRound));
-    std::vector<Candidate> last;
-    last.reserve(best.size());
-    for (const Verdict& verdict : best) last.push_back(verdict.candidate);
+    const std::vector<Verdict> first = simulate(first_round(scenario_, pools()), few);
+    const std::vector<Verdict> second =
+        simulate(around(scenario_, worth_more(first, kSecondRound)), few);
+    const std::vector<Candidate> last = worth_more(second, kThirdRound);
     result_.ranked = simulate(last, numbers_below(windows_.size()));
     compare();
     return std::move(result_);
