@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Checks the report. Exits with 77, and says why, if what a check needs is not there:
 #   check_report.sh units                 the Python tests: need plotly
-#   check_report.sh page <libra> <folder> makes a page from real results of this program and looks at
-#                                         it in a browser, at the width of a desktop and of a
+#   check_report.sh page <libra> <folder> makes a page from real results of this program and looks
+#                                         at it in a browser, at the width of a desktop and of a
 #                                         telephone: all charts drawn, nothing wider than the page,
 #                                         no message on the console
 #   check_report.sh                       both, after installing what they need; to build/report

@@ -90,8 +90,8 @@ TEST(WindowTimes, AreWhatTheHandComputes) {
   }
 }
 
-// {8} beside an empty replica, twice. Where tiles move, the four blocks of two rows (3, 7, 11 and 15
-// pairs) go to worker 3, 2, 1 and 0 (TapBalancesWhatUlyssesCannot): worker 0, which computes 15
+// {8} beside an empty replica, twice. Where tiles move, the four blocks of two rows (3, 7, 11 and
+// 15 pairs) go to worker 3, 2, 1 and 0 (TapBalancesWhatUlyssesCannot): worker 0, which computes 15
 // pairs and sends most, is the straggler.
 //   Whole groups: it sends 32 bytes of Q and its 4 rows of K and V to three others, 224 bytes in
 //   all; O comes back with 32. Backward 32 of dO, then 32 of dQ and 3 x 128 of fp32 dK and dV.
@@ -105,7 +105,8 @@ constexpr Expected kExpectedOfOutliers[] = {
     {"libra-tap", 2 * 15 * 3.5, 192 + 32 + 32 + 352, 2 * 15 * 3.5, 192 + 32 + 32 + 352},
     {"libra-tap-vrsp", 2 * 15 * 3.5, 608, 2 * 15 * 3.5, 608},
     {"libra", 2 * 15 * 3.5, 304, 2 * 15 * 3.5, 304},
-    // DistcaOverlapsTwoHalves; the tolerance does not matter where a row pair is all that is needed.
+    // DistcaOverlapsTwoHalves; the tolerance does not matter where a row pair is all that is
+    // needed.
     {"distca", 2 * 9 * 3.5, 104 + 8 + 8 + 200, 2 * 9 * 3.5, 320},
     {"distca-tight", 2 * 9 * 3.5, 320, 2 * 9 * 3.5, 320},
     // Both outliers at GA index 0: a gather of 64 bytes, and backward again and 128 of gradients.
@@ -185,7 +186,8 @@ TEST(Arranger, WlbRepackKeepsTheSamplesOfTheWindow) {
 // An outlier that moves: worker 2 and 3 have nothing, so each gets one row pair (9 pairs) of {8}.
 // Two halves of 9 us each. Worker 0 and 1 send 16 bytes of Q to one of them and their half of K and
 // V (64 bytes) to all others: half of 208 bytes before; half of 16 bytes of O after. Backward half
-// of 16 bytes of dO, then half of 16 bytes of dQ and of 128 bytes of fp32 dK and dV from all others.
+// of 16 bytes of dO, then half of 16 bytes of dQ and of 128 bytes of fp32 dK and dV from all
+// others.
 TEST(WindowTimes, DistcaOverlapsTwoHalves) {
   const Window window = {sequence({8}), sequence({}), sequence({8}), sequence({})};
   const auto times = times_of(tiny_scenario(), "distca", window);
