@@ -44,8 +44,9 @@ const std::vector<PaperFigure>& paper_figures() {
        "linear layers scale perfectly here, and nothing outside the model slows down.",
        paper_dp_scaling},
       {"11", "Training throughput, speedup over Ulysses",
-       "Libra is within the paper's range but at 1M on 64 GPUs; WLB-LLM is stronger than in the "
-       "paper: its outliers wait here until every microbatch has one, and what is missing in the "
+       "Libra is within the paper's range but for qwen3-8b at 1M on 64 GPUs; WLB-LLM is stronger "
+       "than in the paper: its outliers wait here until every microbatch has one, and what is "
+       "missing in the "
        "brackets still waits at the end of these windows.",
        paper_end_to_end},
       {"14", "Forward time of microbatches over Libra's mean",

@@ -75,6 +75,7 @@ TEST(Tune, LooksBeyondTheFirstWindows) {
   Scenario scenario = small_job();
   scenario.cluster.gpus_per_node = 2;
   std::vector<PackedSequence> even;
+  even.reserve(16);
   for (int i = 0; i < 16; ++i) even.push_back({65536, {i % 2 == 0 ? 65536 : 61440}});
   EXPECT_EQ(tune(scenario, {even}, {}).ranked.front().candidate.pool, 1);
   std::vector<std::vector<PackedSequence>> windows = skewed_windows(6);
