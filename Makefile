@@ -23,7 +23,7 @@ demo: build ## a first complete run on real sample lengths
 	@scripts/demo.sh
 
 test: ## build and run every test (PRESET=asan or tsan: under a sanitizer)
-	@scripts/bootstrap.sh test
+	@scripts/bootstrap.sh test report
 	cmake --preset $(PRESET) --log-level=NOTICE $(TEST_OPTIONS)
 	cmake --build --preset $(PRESET)
 	ctest --preset $(PRESET) --parallel 2 --no-tests=error --no-label-summary

@@ -1,18 +1,55 @@
 #!/usr/bin/env bash
-# Makes a report from real results and looks at it in a browser, at the width of a desktop and of a
-# telephone: all charts drawn, nothing wider than the page, no message on the console.
-#   check_report.sh [folder for the page and its pictures]
+# Checks the report. Exits with 77, and says why, if what a check needs is not there:
+#   check_report.sh units                 the Python tests: need plotly
+#   check_report.sh page <libra> <folder> makes a page from real results of this program and looks
+#                                         at it in a browser, at the width of a desktop and of a
+#                                         telephone: all charts drawn, nothing wider than the page,
+#                                         no message on the console
+#   check_report.sh                       both, after installing what they need; to build/report
 set -euo pipefail
 cd "$(dirname "$0")/.."
-scripts/bootstrap.sh report browser
-out=${1:-build/report}
-mkdir -p "$out"
-out=$(cd "$out" && pwd)
 venv=${LIBRA_VENV:-${XDG_CACHE_HOME:-$HOME/.cache}/libra/venv}
 export PYTHONPATH=python PYTHONDONTWRITEBYTECODE=1
-"$venv/bin/python" -m unittest -q libra.report.report_test
 
-libra=build/release/libra
+skip() {
+  echo "report: not checked: $1"
+  exit 77
+}
+
+need_plotly() {
+  "$venv/bin/python" -c 'import plotly' 2>/dev/null ||
+    skip 'no plotly, which scripts/bootstrap.sh report brings'
+}
+
+check_units() {
+  need_plotly
+  "$venv/bin/python" -m unittest -q libra.report.report_test
+}
+
+case ${1:-both} in
+  units)
+    check_units
+    exit
+    ;;
+  page)
+    libra=$2 out=$3
+    need_plotly
+    command -v chromium-headless-shell >/dev/null ||
+      skip 'no chromium-headless-shell, which scripts/bootstrap.sh browser brings'
+    ;;
+  both)
+    scripts/bootstrap.sh report browser
+    check_units
+    libra=build/release/libra out=build/report
+    ;;
+  *)
+    echo "report: '$1' is neither units nor page" >&2
+    exit 1
+    ;;
+esac
+mkdir -p "$out"
+out=$(cd "$out" && pwd)
+
 job=(--corpus data/mix.npy --oversize split --seq-len 256K --model qwen3-8b --cp 8 --pp 2 --gbs 128)
 "$libra" simulate "${job[@]}" --gpus 64 --steps 2 --json "$out/64.json" >/dev/null
 "$libra" simulate "${job[@]}" --gpus 256 --steps 5 --json "$out/256.json" >/dev/null

@@ -56,10 +56,16 @@ std::string ratio(const PaperRow& row) {
   return there ? fmt::format("{:.2f}", *row.faithful / *row.paper) : "";
 }
 
+std::string label(const PaperRow& row) {
+  if (!row.work_share) return row.what;
+  return fmt::format("{} ({:.0f}% of the work)", row.what, 100 * *row.work_share);
+}
+
 std::string text_of(const PaperFigure& figure, const PaperResult& result) {
   TextTable table({"", "paper", "ours, faithful", "ratio", "as shipped"});
   for (const PaperRow& row : result.rows) {
-    table.add({row.what, number(row.paper), number(row.faithful), ratio(row), number(row.shipped)});
+    table.add(
+        {label(row), number(row.paper), number(row.faithful), ratio(row), number(row.shipped)});
   }
   const bool section = figure.name == "4.2" || figure.name == "5";
   std::string text = fmt::format("{} {}: {} ({})\n", section ? "Section" : "Figure", figure.name,
@@ -82,7 +88,8 @@ Json to_json(const PaperFigure& figure, const PaperResult& result) {
     json["rows"].push_back({{"what", row.what},
                             {"paper", or_null(row.paper)},
                             {"faithful", or_null(row.faithful)},
-                            {"shipped", or_null(row.shipped)}});
+                            {"shipped", or_null(row.shipped)},
+                            {"work_share", or_null(row.work_share)}});
   }
   return json;
 }

@@ -153,7 +153,7 @@ Scenario make_scenario(const SimOptions& options) {
   return scenario;
 }
 
-SimWindows make_windows(const Corpus& corpus, const SimOptions& options) {
+SimWindows make_windows(const Corpus& corpus, const SimOptions& options, std::size_t most_samples) {
   WindowOptions window_options;
   window_options.sequences = options.gbs;
   window_options.packing = options.corpus.packing;
@@ -161,8 +161,17 @@ SimWindows make_windows(const Corpus& corpus, const SimOptions& options) {
   window_options.seed = options.corpus.seed;
   WindowStream stream(corpus, window_options);
   SimWindows windows;
+  std::size_t samples = 0;
   for (std::int32_t step = 0; step < options.steps; ++step) {
     Window window = stream.next();
+    for (const Packed& packed : window.sequences) samples += packed.sequence.sample_tokens.size();
+    if (samples > most_samples) {
+      throw ConfigError(fmt::format(
+          "--steps {}: all windows are kept in memory, and {} of these have more than {} samples, "
+          "the most there may be: use at most {} steps{}",
+          options.steps, step + 1, format_size(static_cast<std::int64_t>(most_samples)),
+          std::max(step, 1), step > 0 ? "" : " of fewer sequences"));
+    }
     windows.epochs = std::max(windows.epochs, window.epoch + 1);
     auto& sequences = windows.windows.emplace_back();
     sequences.reserve(window.sequences.size());

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -54,7 +55,12 @@ struct SimWindows {
   PackingReport packing;
 };
 
-SimWindows make_windows(const Corpus& corpus, const SimOptions& options);
+/// Of all windows of a run together: half a GB of lengths.
+inline constexpr std::size_t kMostSamples = std::size_t{64} << 20;
+
+/// Throws ConfigError that says how many steps can be if these have more samples.
+SimWindows make_windows(const Corpus& corpus, const SimOptions& options,
+                        std::size_t most_samples = kMostSamples);
 
 /// What was asked for: corpus, model, cluster, layout.
 Json scenario_json(const Scenario& scenario, const SimOptions& options, const Corpus& corpus,

@@ -2,7 +2,10 @@
 #include <gmock/gmock.h>
 
 #include <string>
+#include <vector>
 
+#include "libra/base/error.h"
+#include "libra/cli/sim_options.h"
 #include "libra/cli/test_program.h"
 #include "libra/sim/methods.h"
 
@@ -72,6 +75,25 @@ TEST(SimulateCommand, RefusesWhatBreaksARule) {
   expect_refused(libra("simulate --gpus 8 --ep 2" + rest), "has no experts");
 }
 
+// Ten samples a window: two windows are as many as there may be.
+TEST(MakeWindows, SayHowManyStepsFitIntoMemory) {
+  SimOptions options;
+  options.corpus.packing.tokens = 10;
+  options.gbs = 1;
+  options.steps = 2;
+  const Corpus corpus{"ones", std::vector<std::int64_t>(100, 1)};
+  EXPECT_EQ(make_windows(corpus, options, 20).windows.size(), 2u);
+  options.steps = 1'000'000;
+  try {
+    make_windows(corpus, options, 20);
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_STREQ(error.what(),
+                 "--steps 1000000: all windows are kept in memory, and 3 of these have more than "
+                 "20 samples, the most there may be: use at most 2 steps");
+  }
+}
+
 TEST(TuneCommand, GivesOptionsThatSimulateTakes) {
   const nlohmann::json tuned = json_of("tune " + job());
   const std::string options = tuned["best"]["options"];
@@ -122,6 +144,25 @@ TEST(PaperCommand, PutsThePaperBesideOurs) {
   const Result text = libra("paper --figures 2 --steps 1");
   EXPECT_THAT(text.out, HasSubstr("256K, median"));
   EXPECT_THAT(text.out, HasSubstr("ratio"));
+}
+
+// Of WLB-LLM with delay only: the others have done all.
+TEST(PaperCommand, SaysHowMuchOfTheWorkWlbHasDone) {
+  const nlohmann::json rows = json_of("paper --figures 12 --steps 1")["figures"]["12"]["rows"];
+  std::size_t said = 0;
+  for (const nlohmann::json& row : rows) {
+    const std::string what = row["what"];
+    const bool waits = what.find("WLB-LLM") != std::string::npos &&
+                       what.find("without delay") == std::string::npos;
+    EXPECT_EQ(row["work_share"].is_number(), waits) << what;
+    if (waits) {
+      EXPECT_LT(row["work_share"], 1.0) << what;
+      ++said;
+    }
+  }
+  EXPECT_EQ(said, 4u);  // mean and max at two lengths
+  EXPECT_THAT(libra("paper --figures 12 --steps 1").out,
+              ::testing::ContainsRegex("256K, mean, WLB-LLM \\([0-9]+% of the work\\)"));
 }
 
 TEST(PaperCommand, ListsTheFiguresWhenAskedForAnother) {

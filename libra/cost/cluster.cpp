@@ -13,7 +13,9 @@
 namespace libra {
 namespace {
 
-constexpr double kMost = 1e6;  // GB/s or us: anything above is a mistake of units
+// GB/s, us, TFLOP/s, GB: anything beyond is a mistake of units, and times would grow beyond reason.
+constexpr double kMost = 1e6;
+constexpr double kLeast = 1e-6;
 constexpr std::int32_t kMostGpusPerNode = 1024;
 
 void check_text(std::string_view field, const std::string& value) {
@@ -22,8 +24,8 @@ void check_text(std::string_view field, const std::string& value) {
 
 // Written so that NaN fails.
 void check_positive(std::string_view field, double value) {
-  if (value > 0 && value <= kMost) return;
-  throw ConfigError(fmt::format("{} is {}: must be above 0 and at most {}", field, value, kMost));
+  if (value >= kLeast && value <= kMost) return;
+  throw ConfigError(fmt::format("{} is {}: must be in [{}, {}]", field, value, kLeast, kMost));
 }
 
 void check_latency(std::string_view field, double value) {

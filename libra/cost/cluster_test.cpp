@@ -101,15 +101,15 @@ TEST(LoadCluster, NamesTheFieldThatIsWrong) {
       {R"("gpus_per_node": 2)", R"("gpus_per_node": 0)", "gpus_per_node is 0: must be in [1,"},
       {R"("gpus_per_node": 2)", R"("gpus_per_node": 4294967298)", "'gpus_per_node' is too large"},
       {R"("gpus_per_node": 2)", R"("gpus_per_node": 18446744073709551615)", "must be a whole"},
-      {"123.5", "-123.5", "nvlink_gb_per_s is -123.5: must be above 0"},
-      {"12.25", "0", "inter_node_gb_per_s is 0: must be above 0"},
+      {"123.5", "-123.5", "nvlink_gb_per_s is -123.5: must be in [1e-06,"},
+      {"12.25", "0", "inter_node_gb_per_s is 0: must be in [1e-06,"},
       {"7.5", "-7.5", "inter_node_latency_us is -7.5: must be in [0,"},
       {"7.5", "null", "field 'inter_node_latency_us' must be a number"},
       {"7.5", "\"fast\"", "field 'inter_node_latency_us' must be a number"},
       {"\"lab\"", "7", "field 'name' must be a text"},
       {"\"lab\"", "\"\"", "name is empty"},
       {"\"nvlink_latency_us\"", "\"nvlink_latency\"", "field 'nvlink_latency' is not known: use"},
-      {"\"linear_tflops\": 600", "\"linear_tflops\": 0", "linear_tflops is 0: must be above 0"},
+      {"\"linear_tflops\": 600", "\"linear_tflops\": 0", "linear_tflops is 0: must be in [1e-06,"},
       {"\"overlap_loss\": 0.13", "\"overlap_loss\": 1.5", "overlap_loss is 1.5: must be in [0, 1]"},
       {"7.5", "NaN", "is not JSON: byte"},
       {"7.5", "1e999", "too large"},
@@ -126,6 +126,22 @@ TEST(LoadCluster, RefusesWhatIsNoJsonObject) {
   EXPECT_THAT(complaint_about_file("[1, 2]"), HasSubstr("must be a JSON object"));
   EXPECT_THAT(complaint_about_file(""), HasSubstr("is empty or no file"));
   EXPECT_THROW(load_cluster(testing::TempDir()), InputError);
+}
+
+TEST(ValidateCluster, RefusesRatesAndSizesThatNoMachineHas) {
+  for (double Cluster::*field :
+       {&Cluster::nvlink_gb_per_s, &Cluster::inter_node_gb_per_s, &Cluster::device_speed,
+        &Cluster::linear_tflops, &Cluster::memory_gb}) {
+    Cluster cluster = kSmall;
+    for (const double good : {1e-6, 1e6}) {
+      cluster.*field = good;
+      EXPECT_NO_THROW(validate(cluster)) << good;
+    }
+    for (const double bad : {1e-300, 9e-7, 1.1e6}) {
+      cluster.*field = bad;
+      EXPECT_THROW(validate(cluster), ConfigError) << bad;
+    }
+  }
 }
 
 TEST(ValidateCluster, RefusesWhatIsNotFinite) {

@@ -33,4 +33,9 @@ struct PoolTimes {
   double plan_us = 0;
 };
 
+/// No port may carry more than its rate in the time that a pass takes. `forward_port_s`,
+/// `backward_port_s`: FlowTable::busiest_port_seconds() of all that the pass moves. Throws
+/// InternalError.
+void check_port_rates(const PoolTimes& times, double forward_port_s, double backward_port_s);
+
 }  // namespace libra

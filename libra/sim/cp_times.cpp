@@ -11,9 +11,6 @@
 namespace libra {
 namespace {
 
-constexpr double kGiga = 1e9;
-constexpr double kMicro = 1e-6;
-
 std::int64_t cut(std::int64_t tokens, std::int64_t chunk, std::int64_t chunks) {
   return tokens * chunk / chunks;
 }
@@ -33,18 +30,68 @@ double dkv_bytes(const Scenario& scenario) {
   return static_cast<double>(dkv_token_bytes(shape, shape.kv_heads, scenario.plan.storage));
 }
 
-// How the CP group lies on nodes.
-struct GroupLinks {
-  std::int32_t nodes = 1;
-  std::int32_t gpus_a_node = 1;  // of the group
+// Ranks of the CP group that lie in one node.
+struct NodeRanks {
+  std::int32_t begin = 0;
+  std::int32_t end = 0;
 
-  GroupLinks(const Scenario& scenario, std::int64_t first_gpu) {
-    const std::int64_t per_node = scenario.cluster.gpus_per_node;
-    const std::int64_t last_gpu = first_gpu + scenario.plan.cp - 1;
-    nodes = static_cast<std::int32_t>(last_gpu / per_node - first_gpu / per_node + 1);
-    gpus_a_node = std::max(1, scenario.plan.cp / nodes);
-  }
+  std::int32_t size() const { return end - begin; }
 };
+
+std::vector<NodeRanks> ranks_by_node(const Scenario& scenario, std::int64_t first_gpu) {
+  std::vector<NodeRanks> nodes;
+  std::int64_t last_node = -1;
+  for (std::int32_t rank = 0; rank < scenario.plan.cp; ++rank) {
+    const std::int64_t node = (first_gpu + rank) / scenario.cluster.gpus_per_node;
+    if (node != last_node) nodes.push_back({rank, rank});
+    nodes.back().end = rank + 1;
+    last_node = node;
+  }
+  return nodes;
+}
+
+// Every rank's share to all others, a row for each share. Each share enters another node once, at
+// the GPU there with the sender's place; inside a node shares go round, so that every rank gets
+// from its neighbour all that it does not have yet.
+FlowTable gather_flows(const Scenario& scenario, std::int64_t first_gpu) {
+  const std::int32_t cp = scenario.plan.cp;
+  const std::vector<NodeRanks> nodes = ranks_by_node(scenario, first_gpu);
+  std::vector<std::int64_t> from_network(at(cp), 0);
+  FlowTable flows(cp, scenario.cluster, first_gpu);
+  for (const NodeRanks& from : nodes) {
+    for (const NodeRanks& to : nodes) {
+      if (from.begin == to.begin) continue;
+      for (std::int32_t place = 0; place < from.size(); ++place) {
+        const std::int32_t receiver = to.begin + place % to.size();
+        flows.add(from.begin + place, receiver, 0, 1);
+        ++from_network[at(receiver)];
+      }
+    }
+  }
+  for (const NodeRanks& node : nodes) {
+    for (std::int32_t rank = node.begin; rank < node.end; ++rank) {
+      const std::int32_t next = rank + 1 < node.end ? rank + 1 : node.begin;
+      flows.add(rank, next, 0, cp - 1 - from_network[at(next)]);
+    }
+  }
+  flows.finish();
+  return flows;
+}
+
+// To the next rank, a row for each share.
+FlowTable ring_flows(const Scenario& scenario, std::int64_t first_gpu) {
+  const std::int32_t cp = scenario.plan.cp;
+  FlowTable flows(cp, scenario.cluster, first_gpu);
+  for (std::int32_t rank = 0; rank < cp; ++rank) flows.add(rank, (rank + 1) % cp, 0, 1);
+  flows.finish();
+  return flows;
+}
+
+// Until all have what they wait for.
+double collective_seconds(const FlowTable& flows, const RowBytes& row) {
+  const std::vector<double> seconds = flows.seconds(row);
+  return *std::max_element(seconds.begin(), seconds.end());
+}
 
 // Entries of one rank, in H calls of q_heads / H heads each.
 class RankCalls {
@@ -129,42 +176,24 @@ double slowest(const std::vector<RankCalls>& ranks) {
   return seconds;
 }
 
-// A collective inside the group, `bytes` into every rank: inside a node by NVLink; what comes from
-// other nodes comes once per node, through all its GPUs' network ports.
-double collective_seconds(const Scenario& scenario, const GroupLinks& links, double bytes) {
-  const Cluster& cluster = scenario.cluster;
-  if (scenario.plan.cp == 1) return 0;
-  const double nvlink =
-      bytes / (cluster.nvlink_gb_per_s * kGiga) + cluster.nvlink_latency_us * kMicro;
-  if (links.nodes == 1) return nvlink;
-  const double network = bytes * (links.nodes - 1) / links.nodes / links.gpus_a_node /
-                             (cluster.inter_node_gb_per_s * kGiga) +
-                         cluster.inter_node_latency_us * kMicro;
-  return std::max(nvlink, network);
-}
-
-LinkBytes collective_bytes(const Scenario& scenario, const GroupLinks& links, double bytes) {
-  const double total = bytes * scenario.plan.cp;
-  const double network = bytes * (links.nodes - 1);  // once into each node, from the others
-  return {total - network, network};
-}
-
 }  // namespace
 
 PoolTimes gathered_times(const Environment& environment, const PackedSequence& sequence,
                          const CpRun& run) {
   const Scenario& scenario = environment.scenario();
-  const GroupLinks links(scenario, run.first_gpu);
   std::vector<RankCalls> ranks = per_document(environment, sequence);
   std::vector<RankCalls> others = per_sequence(environment, sequence);
   if (slowest(others) < slowest(ranks)) ranks.swap(others);
 
   const std::int32_t cp = scenario.plan.cp;
-  const double foreign = static_cast<double>(sample_tokens(sequence)) * (cp - 1) / cp;
-  const double gather = foreign * kv_bytes(scenario);
-  const double scatter = foreign * dkv_bytes(scenario);
-  const double forward_s = collective_seconds(scenario, links, gather);
-  const double backward_s = forward_s + collective_seconds(scenario, links, scatter);
+  const FlowTable flows = gather_flows(scenario, run.first_gpu);
+  const double share = static_cast<double>(sample_tokens(sequence)) / cp;
+  const RowBytes gather = {0, share * kv_bytes(scenario), 0, 0};
+  const RowBytes scatter = {0, 0, 0, share * dkv_bytes(scenario)};
+  RowBytes both = gather;
+  both += scatter;
+  const double forward_s = collective_seconds(flows, gather);
+  const double backward_s = forward_s + collective_seconds(flows, scatter);
   PoolTimes times;
   times.workers.reserve(ranks.size());
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
@@ -175,9 +204,11 @@ PoolTimes gathered_times(const Environment& environment, const PackedSequence& s
     times.workers.push_back({forward, forward + forward_s, backward, backward + backward_s});
     times.work += ranks[rank].work();
   }
-  times.forward_bytes = collective_bytes(scenario, links, gather);
-  times.backward_bytes = collective_bytes(scenario, links, gather + scatter);
-  times.extra_memory_bytes = static_cast<std::int64_t>(gather + scatter);
+  times.forward_bytes = flows.bytes(gather);
+  times.backward_bytes = flows.bytes(both);
+  times.extra_memory_bytes =
+      static_cast<std::int64_t>((cp - 1) * (gather.kv_out + scatter.kv_back));
+  check_port_rates(times, flows.busiest_port_seconds(gather), flows.busiest_port_seconds(both));
   return times;
 }
 
@@ -220,39 +251,33 @@ std::int64_t work_of(const PackedSequence& sequence, const AttentionShape& shape
 PoolTimes ring_times(const Environment& environment, const PackedSequence& sequence,
                      const CpRun& run) {
   const Scenario& scenario = environment.scenario();
-  const Cluster& cluster = scenario.cluster;
-  const GroupLinks links(scenario, run.first_gpu);
+  const double loss = scenario.cluster.overlap_loss;
   const RankCalls step = ring_step(environment, sequence);
   const std::int32_t cp = scenario.plan.cp;
+  const FlowTable flows = ring_flows(scenario, run.first_gpu);
 
-  // The ring's slowest hop sets its pace.
-  const bool network = links.nodes > 1;
-  const double rate = (network ? cluster.inter_node_gb_per_s : cluster.nvlink_gb_per_s) * kGiga;
-  const double latency =
-      (network ? cluster.inter_node_latency_us : cluster.nvlink_latency_us) * kMicro;
   const double share = static_cast<double>(sample_tokens(sequence)) / cp;
-  const double forward_hop = share * kv_bytes(scenario);
-  const double backward_hop = forward_hop + share * dkv_bytes(scenario);
+  const double forward_bytes = share * kv_bytes(scenario);
+  const double backward_bytes = forward_bytes + share * dkv_bytes(scenario);
+  // The ring's slowest hop sets its pace.
+  const double forward_hop = collective_seconds(flows, {0, forward_bytes, 0, 0});
+  const double backward_hop = collective_seconds(flows, {0, backward_bytes, 0, 0});
   PoolTimes times;
   for (std::int32_t rank = 0; rank < cp; ++rank) {
     const double slowness = environment.slowness(run.first_gpu + rank, run.step);
     const double forward = step.forward() * slowness;
     const double backward = step.backward() * slowness;
-    times.workers.push_back(
-        {forward * cp,
-         ring_seconds(forward, forward_hop / rate + latency, cp, cluster.overlap_loss),
-         backward * cp,
-         ring_seconds(backward, backward_hop / rate + latency, cp, cluster.overlap_loss)});
+    times.workers.push_back({forward * cp, ring_seconds(forward, forward_hop, cp, loss),
+                             backward * cp, ring_seconds(backward, backward_hop, cp, loss)});
   }
   times.work = work_of(sequence, scenario.plan.shape);
-  // A ring crosses from each node to the next once.
-  const double crossing = network ? static_cast<double>(links.nodes) / cp : 0;
-  for (const auto& [hop, bytes] : {std::pair(forward_hop, &times.forward_bytes),
-                                   std::pair(backward_hop, &times.backward_bytes)}) {
-    const double total = hop * cp * (cp - 1);
-    *bytes = {total * (1 - crossing), total * crossing};
-  }
-  times.extra_memory_bytes = static_cast<std::int64_t>(2 * (forward_hop + backward_hop));
+  const RowBytes forward_row = {0, forward_bytes * (cp - 1), 0, 0};
+  const RowBytes backward_row = {0, backward_bytes * (cp - 1), 0, 0};
+  times.forward_bytes = flows.bytes(forward_row);
+  times.backward_bytes = flows.bytes(backward_row);
+  times.extra_memory_bytes = static_cast<std::int64_t>(2 * (forward_bytes + backward_bytes));
+  check_port_rates(times, flows.busiest_port_seconds(forward_row),
+                   flows.busiest_port_seconds(backward_row));
   return times;
 }
 

@@ -49,14 +49,50 @@ TEST(GatheredTimes, ShardBySequenceWhereDocumentsAreTooShort) {
   EXPECT_DOUBLE_EQ(times.workers[1].forward_compute, 8 * kMicrosecond);
 }
 
-// Between nodes of one GPU each, the 64 bytes take the network: 640 ns.
+// Between nodes of one GPU each, the 64 bytes of either rank take the network: 640 ns.
 TEST(GatheredTimes, UseTheNetworkBetweenNodes) {
   Scenario scenario = tiny_scenario();
   scenario.cluster.gpus_per_node = 1;
   const Environment environment(scenario, flat_device());
   const PoolTimes times = gathered_times(environment, sequence({8}), {0, 0});
-  EXPECT_DOUBLE_EQ(times.workers[0].forward, 36 * kMicrosecond + 320 * kNanosecond);
-  EXPECT_DOUBLE_EQ(times.forward_bytes.inter_node, 64);
+  EXPECT_DOUBLE_EQ(times.workers[0].forward, 36 * kMicrosecond + 640 * kNanosecond);
+  EXPECT_DOUBLE_EQ(times.forward_bytes.inter_node, 2 * 64);
+}
+
+// Nodes of two: from GPU 1 on, one rank has a node to itself, the next two share one. Shares of two
+// rows, 32 bytes. Into the second node comes the first one's share, once; into the first node both
+// of the second's, through its one port: 640 ns. Between the two, each gets what it has not from
+// the other: their own two, and one of them the third.
+TEST(GatheredTimes, EnterEachNodeOnceHoweverTheGroupLies) {
+  Scenario scenario = tiny_scenario();
+  scenario.cluster.gpus_per_node = 2;
+  scenario.plan.cp = 3;
+  const Environment environment(scenario, flat_device());
+  const PoolTimes times = gathered_times(environment, sequence({6}, 6), {1, 0});
+  const WorkerTimes& worker = times.workers[0];
+  EXPECT_NEAR(worker.forward - worker.forward_compute, 640 * kNanosecond, 1e-15);
+  EXPECT_DOUBLE_EQ(times.forward_bytes.inter_node, 3 * 32);
+  EXPECT_DOUBLE_EQ(times.forward_bytes.nvlink, 3 * 32);
+}
+
+// Every rank gets the shares of all others, whatever lies where.
+TEST(CpTimes, MoveTheSameBytesOnAnyNodes) {
+  for (const std::int32_t gpus_per_node : {1, 2, 3, 4, 8}) {
+    for (const std::int64_t first_gpu : {0, 1, 5}) {
+      SCOPED_TRACE(::testing::Message() << gpus_per_node << " a node, from " << first_gpu);
+      Scenario scenario = tiny_scenario();
+      scenario.cluster.gpus_per_node = gpus_per_node;
+      scenario.plan.cp = 5;
+      scenario.dp = 1;
+      scenario.pool = 1;
+      const Environment environment(scenario, flat_device());
+      const PackedSequence whole = sequence({20}, 20);
+      EXPECT_NEAR(gathered_times(environment, whole, {first_gpu, 0}).forward_bytes.total(),
+                  5 * 4 * 4 * 16, 1e-9);
+      EXPECT_NEAR(ring_times(environment, whole, {first_gpu, 0}).forward_bytes.total(),
+                  5 * 4 * 4 * 16, 1e-9);
+    }
+  }
 }
 
 // Two steps of 18 us; the hop of four rows is hidden under the first.

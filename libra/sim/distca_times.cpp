@@ -26,43 +26,69 @@ struct TokenBytes {
   }
 };
 
-// Which worker holds how many tokens of a document: its keys come from there.
-class Holders {
+// Every item's rows go from home to worker once. The keys of a whole document come to each worker
+// that computes a part of it, once, from where they are held.
+class Exchange {
  public:
-  explicit Holders(const std::vector<DistcaItem>& items) : items_(items) {
-    order_.reserve(items.size());
-    for (std::size_t i = 0; i < items.size(); ++i) order_.push_back(i);
-    std::stable_sort(order_.begin(), order_.end(), [&items](std::size_t a, std::size_t b) {
-      return items[a].document < items[b].document;
-    });
+  Exchange(const Environment& environment, const std::vector<DistcaItem>& items,
+           std::int32_t workers)
+      : flows_(workers, environment.scenario().cluster, 0),
+        query_rows_(at(workers), 0),
+        key_rows_(at(workers), 0) {
+    std::vector<DistcaItem> by_document = items;
+    std::stable_sort(
+        by_document.begin(), by_document.end(),
+        [](const DistcaItem& a, const DistcaItem& b) { return a.document < b.document; });
+    for (auto first = by_document.begin(); first != by_document.end();) {
+      const auto last = std::find_if(first, by_document.end(), [first](const DistcaItem& item) {
+        return item.document != first->document;
+      });
+      add_document({first, last});
+      first = last;
+    }
+    flows_.finish();
   }
 
-  void add_fetch(const DistcaItem& item, FlowTable& flows) const {
-    const auto first = std::lower_bound(
-        order_.begin(), order_.end(), item.document,
-        [this](std::size_t i, std::int32_t document) { return items_[i].document < document; });
-    for (auto i = first; i != order_.end() && items_[*i].document == item.document; ++i) {
-      flows.add(items_[*i].home, item.worker, 0, items_[*i].positions.size());
-    }
+  const FlowTable& flows() const { return flows_; }
+
+  /// What came to a worker for one layer and what it gives back, forward and backward; gradients of
+  /// keys are added to the home's as they arrive.
+  std::int64_t memory_bytes(std::size_t worker, const TokenBytes& token) const {
+    return query_rows_[worker] * 2 * (token.q + token.o) +
+           key_rows_[worker] * (token.kv + token.dkv);
+  }
+  std::int64_t max_memory_bytes(const TokenBytes& token) const {
+    std::int64_t most = 0;
+    for (std::size_t w = 0; w < key_rows_.size(); ++w)
+      most = std::max(most, memory_bytes(w, token));
+    return most;
   }
 
  private:
-  const std::vector<DistcaItem>& items_;
-  std::vector<std::size_t> order_;
-};
-
-FlowTable flow_table(const Environment& environment, const std::vector<DistcaItem>& items,
-                     std::int32_t workers) {
-  FlowTable flows(workers, environment.scenario().cluster, 0);
-  const Holders holders(items);
-  for (const DistcaItem& item : items) {
-    if (item.worker == item.home) continue;
-    flows.add(item.home, item.worker, item.positions.size(), 0);
-    holders.add_fetch(item, flows);
+  void add_document(std::span<const DistcaItem> items) {
+    std::vector<std::int32_t> computing;
+    computing.reserve(items.size());
+    for (const DistcaItem& item : items) {
+      computing.push_back(item.worker);
+      if (item.worker == item.home) continue;
+      flows_.add(item.home, item.worker, item.positions.size(), 0);
+      query_rows_[at(item.worker)] += item.positions.size();
+    }
+    std::sort(computing.begin(), computing.end());
+    computing.erase(std::unique(computing.begin(), computing.end()), computing.end());
+    for (const std::int32_t worker : computing) {
+      for (const DistcaItem& held : items) {
+        if (held.home == worker) continue;
+        flows_.add(held.home, worker, 0, held.positions.size());
+        key_rows_[at(worker)] += held.positions.size();
+      }
+    }
   }
-  flows.finish();
-  return flows;
-}
+
+  FlowTable flows_;
+  std::vector<std::int64_t> query_rows_;  // that came to a worker
+  std::vector<std::int64_t> key_rows_;
+};
 
 std::vector<CallPair> calls_by_worker(const Environment& environment,
                                       const std::vector<DistcaItem>& items, std::int32_t workers) {
@@ -106,7 +132,8 @@ PoolTimes distca_times(const Environment& environment, std::span<const PackedSeq
   const std::vector<DistcaItem> items =
       distca_plan(sequences, {scenario.plan.cp, tolerance, token.q, token.kv});
   const auto workers = static_cast<std::int32_t>(sequences.size()) * scenario.plan.cp;
-  const FlowTable flows = flow_table(environment, items, workers);
+  const Exchange exchange(environment, items, workers);
+  const FlowTable& flows = exchange.flows();
   const auto number = [](std::int64_t bytes) { return static_cast<double>(bytes); };
   const RowBytes forward_row = {number(token.q), number(token.kv), number(token.o), 0};
   const RowBytes backward_row = {number(token.o), 0, number(token.q), number(token.dkv)};
@@ -128,6 +155,9 @@ PoolTimes distca_times(const Environment& environment, std::span<const PackedSeq
   }
   times.forward_bytes = flows.bytes(forward_row);
   times.backward_bytes = flows.bytes(backward_row);
+  times.extra_memory_bytes = exchange.max_memory_bytes(token);
+  check_port_rates(times, flows.busiest_port_seconds(forward_row),
+                   flows.busiest_port_seconds(backward_row));
   return times;
 }
 

@@ -20,7 +20,9 @@ class BestTimes {
   using EntryPs = std::function<std::int64_t(TokenRange, std::int32_t)>;
 
   BestTimes(EntryPs entry_ps, std::int32_t q_heads) : entry_ps_(std::move(entry_ps)) {
-    for (std::int32_t heads = q_heads; heads >= 1; heads /= 2) widths_.push_back(heads);
+    for (std::int32_t heads = q_heads; heads >= 1; --heads) {
+      if (q_heads % heads == 0) widths_.push_back(heads);
+    }
     prefixes_.push_back(per_pair(1));
     for (std::int64_t tokens = 2; tokens <= DeviceProfile::kMaxSampleTokens; tokens *= 2) {
       prefixes_.push_back(std::min(prefixes_.back(), per_pair(tokens)));

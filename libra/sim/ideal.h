@@ -1,6 +1,6 @@
 // The bound that no method passes: the window's work divided evenly over all workers and GA
 // indices, every sample at the best rate that the profile has for its length, no traffic, no
-// launches, no slow GPUs.
+// launches, no slow GPUs. Its whole steps: least_step_times (step_model.h).
 #pragma once
 
 #include <cstdint>

@@ -10,6 +10,7 @@
 #include "libra/plan/pool_assignment.h"
 #include "libra/sim/cp_times.h"
 #include "libra/sim/distca_times.h"
+#include "libra/sim/evenness.h"
 #include "libra/sim/ideal.h"
 #include "libra/sim/plan_times.h"
 
@@ -33,13 +34,6 @@ WlbOptions wlb_options(const Scenario& scenario, Arrangement arrangement) {
   options.equal_cost_tokens = per_token / (forward_flops(shape, shape.q_heads) / 2);
   options.delay = arrangement == Arrangement::kWlb;
   return options;
-}
-
-std::vector<std::int64_t> costs_of(std::span<const PackedSequence> window) {
-  std::vector<std::int64_t> costs;
-  costs.reserve(window.size());
-  for (const PackedSequence& sequence : window) costs.push_back(sequence_cost(sequence));
-  return costs;
 }
 
 std::vector<PackedSequence> in_order(std::span<const PackedSequence> window,

@@ -71,9 +71,11 @@ constexpr Expected kExpected[] = {
     // By work: {8} and {4, 4}, then the light ones.
     {"sorted", 36 * 3.5, 160, 12 * 3.5, 160},
     {"ring-zigzag", 36 * 3.5, 0, 20 * 3.5, 0},
-    // No row pair of {8} (9 pairs) fits into what the others lack (7): 18 pairs of two heads. Then
-    // 10 pairs against a mean of 8, which is 2: no row pair of {4, 4} (5 pairs) fits.
-    {"distca", 2 * 18 * 3.5, 0, 2 * 10 * 3.5, 0},
+    // No row pair of {8} (9 pairs) fits into what the others lack (7): 18 pairs of two heads. Each
+    // of its two workers gets the other's K and V: of 64 bytes half before the computation, of 128
+    // bytes of gradients half after it. Then 10 pairs against a mean of 8, which is 2: no row pair
+    // of {4, 4} (5 pairs) fits, and no document lies on two workers.
+    {"distca", 2 * 18 * 3.5, 32 + 64, 2 * 10 * 3.5, 0},
     {"ideal", 2 * 76 * 3.5 / 8, 0, 2 * 76 * 3.5 / 8, 0},
 };
 
@@ -82,6 +84,43 @@ TEST(WindowTimes, AreWhatTheHandComputes) {
     SCOPED_TRACE(expected.method);
     const std::vector<double> slowest =
         stragglers(times_of(tiny_scenario(), expected.method, small_window()));
+    ASSERT_EQ(slowest.size(), 2u);
+    EXPECT_NEAR(slowest[0], expected.first + expected.first_ns * kNs, 1e-9);
+    EXPECT_NEAR(slowest[1], expected.second + expected.second_ns * kNs, 1e-9);
+  }
+}
+
+// {8} beside an empty replica, twice. Where tiles move, the four blocks of two rows (3, 7, 11 and
+// 15 pairs) go to worker 3, 2, 1 and 0 (TapBalancesWhatUlyssesCannot): worker 0, which computes 15
+// pairs and sends most, is the straggler.
+//   Whole groups: it sends 32 bytes of Q and its 4 rows of K and V to three others, 224 bytes in
+//   all; O comes back with 32. Backward 32 of dO, then 32 of dQ and 3 x 128 of fp32 dK and dV.
+//   Prefixes: 4, 4 and 2 rows of K and V, 192 bytes in all, and 320 of dK and dV.
+// Overlapped in two chunks, half of each is exposed.
+constexpr Expected kExpectedOfOutliers[] = {
+    {"libra-paper-tap", 2 * 15 * 3.5, 224 + 32 + 32 + 416, 2 * 15 * 3.5, 224 + 32 + 32 + 416},
+    {"libra-paper-tap-vrsp", 2 * 15 * 3.5, 704, 2 * 15 * 3.5, 704},
+    {"libra-paper", 2 * 15 * 3.5, 352, 2 * 15 * 3.5, 352},
+    {"distca-emulated", 2 * 15 * 3.5, 352, 2 * 15 * 3.5, 352},
+    {"libra-tap", 2 * 15 * 3.5, 192 + 32 + 32 + 352, 2 * 15 * 3.5, 192 + 32 + 32 + 352},
+    {"libra-tap-vrsp", 2 * 15 * 3.5, 608, 2 * 15 * 3.5, 608},
+    {"libra", 2 * 15 * 3.5, 304, 2 * 15 * 3.5, 304},
+    // DistcaOverlapsTwoHalves; the tolerance does not matter where a row pair is all that is
+    // needed.
+    {"distca", 2 * 9 * 3.5, 104 + 8 + 8 + 200, 2 * 9 * 3.5, 320},
+    {"distca-tight", 2 * 9 * 3.5, 320, 2 * 9 * 3.5, 320},
+    // Both outliers at GA index 0: a gather of 64 bytes, and backward again and 128 of gradients.
+    {"wlb-repack", 36 * 3.5, 64 + 64 + 128, 0, 0},
+    // Both wait for two more.
+    {"wlb", 0, 0, 0, 0},
+};
+
+TEST(WindowTimes, OfOutliersAreWhatTheHandComputes) {
+  const Window window = {sequence({8}), sequence({}), sequence({8}), sequence({})};
+  for (const Expected& expected : kExpectedOfOutliers) {
+    SCOPED_TRACE(expected.method);
+    const std::vector<double> slowest =
+        stragglers(times_of(tiny_scenario(), expected.method, window));
     ASSERT_EQ(slowest.size(), 2u);
     EXPECT_NEAR(slowest[0], expected.first + expected.first_ns * kNs, 1e-9);
     EXPECT_NEAR(slowest[1], expected.second + expected.second_ns * kNs, 1e-9);
@@ -145,8 +184,10 @@ TEST(Arranger, WlbRepackKeepsTheSamplesOfTheWindow) {
 }
 
 // An outlier that moves: worker 2 and 3 have nothing, so each gets one row pair (9 pairs) of {8}.
-// Two halves of 9 us each: half of 16 bytes of Q and 128 of K and V before, half of 16 bytes of O
-// after; backward dO, then dQ and fp32 dK and dV.
+// Two halves of 9 us each. Worker 0 and 1 send 16 bytes of Q to one of them and their half of K and
+// V (64 bytes) to all others: half of 208 bytes before; half of 16 bytes of O after. Backward half
+// of 16 bytes of dO, then half of 16 bytes of dQ and of 128 bytes of fp32 dK and dV from all
+// others.
 TEST(WindowTimes, DistcaOverlapsTwoHalves) {
   const Window window = {sequence({8}), sequence({}), sequence({8}), sequence({})};
   const auto times = times_of(tiny_scenario(), "distca", window);
@@ -154,8 +195,10 @@ TEST(WindowTimes, DistcaOverlapsTwoHalves) {
     EXPECT_NEAR(worker.forward_compute, 18 * kMicrosecond, 1e-15);
   }
   const WorkerTimes& receiver = times[0][0].workers[2];
-  EXPECT_NEAR(receiver.forward, 18 * kMicrosecond + (72 + 8) * kNanosecond, 1e-15);
-  EXPECT_NEAR(receiver.backward, 45 * kMicrosecond + (8 + 8 + 128) * kNanosecond, 1e-15);
+  EXPECT_NEAR(receiver.forward, 18 * kMicrosecond + (104 + 8) * kNanosecond, 1e-15);
+  EXPECT_NEAR(receiver.backward, 45 * kMicrosecond + (8 + 8 + 192) * kNanosecond, 1e-15);
+  // Two rows of Q, O, dO and dQ, eight of K, V and their gradients.
+  EXPECT_EQ(times[0][0].extra_memory_bytes, 2 * 4 * 8 + 8 * (16 + 32));
 }
 
 TEST(WindowTimes, AllStepEquivalentMethodsDoTheSameWork) {
@@ -189,6 +232,32 @@ TEST(WindowTimes, OneReplicaMakesEveryPooledMethodItsOwnPoolOfOne) {
   const auto vrsp = stragglers(times_of(scenario, "libra-tap-vrsp", small_window()));
   const auto production = stragglers(times_of(scenario, "libra-tap", small_window()));
   EXPECT_THAT(vrsp, ::testing::UnorderedElementsAreArray(production));
+}
+
+// Each sequence's stragglers are those of a pool of its own, whatever replicas stand beside it.
+TEST(WindowTimes, OneReplicaIsAsPoolsOfOne) {
+  Scenario alone = tiny_scenario();
+  alone.dp = 1;
+  alone.pool = 1;
+  Scenario beside = tiny_scenario();
+  beside.pool = 1;
+  const auto by_pool = [](const std::vector<std::vector<PoolTimes>>& times) {
+    std::multiset<double> stragglers;
+    for (const auto& pools : times) {
+      for (const PoolTimes& pool : pools) {
+        double slowest = 0;
+        for (const WorkerTimes& worker : pool.workers) slowest = std::max(slowest, worker.total());
+        stragglers.insert(slowest);
+      }
+    }
+    return stragglers;
+  };
+  for (const char* const name : {"libra-tap", "libra-tap-vrsp", "libra", "libra-paper-tap",
+                                 "libra-paper-tap-vrsp", "libra-paper"}) {
+    EXPECT_EQ(by_pool(times_of(alone, name, small_window())),
+              by_pool(times_of(beside, name, small_window())))
+        << name;
+  }
 }
 
 TEST(PlanOptionsOf, UlyssesNeedsHeadsForEveryRank) {

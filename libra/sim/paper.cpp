@@ -28,7 +28,7 @@ const std::vector<PaperFigure>& paper_figures() {
        "Computation falls as in the paper (Figure 15), but where the paper's full system still "
        "exposes much communication, links and overlap are better here. The paper's WLB-LLM does "
        "what ours does without delay: with delay outliers wait, and an optimizer step trains on "
-       "other samples.",
+       "other samples; in brackets, how much of the attention work of these windows it has done.",
        paper_stragglers},
       {"15", "Pool-size sweep, straggler over Ulysses' mean",
        "Computation agrees, and communication jumps where a pool outgrows a supernode, but less "
@@ -44,9 +44,10 @@ const std::vector<PaperFigure>& paper_figures() {
        "linear layers scale perfectly here, and nothing outside the model slows down.",
        paper_dp_scaling},
       {"11", "Training throughput, speedup over Ulysses",
-       "Libra is within the paper's range but at 1M on 64 GPUs; WLB-LLM is stronger than in the "
-       "paper: its outliers wait here until every microbatch has one, and some of the work of "
-       "these windows still waits at their end.",
+       "Libra is within the paper's range but for qwen3-8b at 1M on 64 GPUs; WLB-LLM is stronger "
+       "than in the paper: its outliers wait here until every microbatch has one, and what is "
+       "missing in the "
+       "brackets still waits at the end of these windows.",
        paper_end_to_end},
       {"14", "Forward time of microbatches over Libra's mean",
        "Both methods do the same work, so that times without waits have nearly equal means: a mean "
@@ -113,6 +114,11 @@ std::vector<const Method*> methods_named(const std::vector<const char*>& names) 
   methods.reserve(names.size());
   for (const char* const name : names) methods.push_back(&find_method(name));
   return methods;
+}
+
+std::optional<double> work_share(const MethodFigures* figures) {
+  if (figures == nullptr || figures->method->step_equivalent) return std::nullopt;
+  return figures->work_share;
 }
 
 std::string row_name(const PaperWorkload& workload, const std::string& what) {

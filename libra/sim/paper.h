@@ -32,6 +32,8 @@ struct PaperRow {
   std::optional<double> paper;
   std::optional<double> faithful;
   std::optional<double> shipped;
+  /// Of a method whose samples may wait: attention work done over that of the windows.
+  std::optional<double> work_share = std::nullopt;
 };
 
 struct PaperResult {

@@ -77,7 +77,8 @@ PaperResult paper_stragglers(const PaperOptions& options) {
         result.rows.push_back(
             {row_name(workload, fmt::format("{}, {}", max ? "max" : "mean", p.what)),
              published(paper), value(figures_of(simulation, p.faithful), field),
-             value(figures_of(simulation, p.shipped), field)});
+             value(figures_of(simulation, p.shipped), field),
+             work_share(figures_of(simulation, p.faithful))});
       }
     }
   }

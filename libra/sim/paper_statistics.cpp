@@ -9,6 +9,7 @@
 #include "libra/corpus/statistics.h"
 #include "libra/plan/pool_assignment.h"
 #include "libra/plan/pool_plan.h"
+#include "libra/sim/evenness.h"
 #include "libra/sim/methods.h"
 #include "libra/sim/paper_workload.h"
 
@@ -16,22 +17,6 @@ namespace libra {
 namespace {
 
 using Windows = std::vector<std::vector<PackedSequence>>;
-
-std::vector<std::int64_t> costs_of(const std::vector<PackedSequence>& window) {
-  std::vector<std::int64_t> costs;
-  costs.reserve(window.size());
-  for (const PackedSequence& sequence : window) costs.push_back(sequence_cost(sequence));
-  return costs;
-}
-
-double r_minus_1(const Windows& windows, std::int32_t pool, Grouping grouping) {
-  double sum = 0;
-  for (const auto& window : windows) {
-    const std::vector<std::int64_t> costs = costs_of(window);
-    sum += imbalance(costs, assign_pools(costs, pool, grouping)) - 1;
-  }
-  return sum / static_cast<double>(windows.size());
-}
 
 // Figures 4 and 8 look at windows of 128 at both lengths.
 constexpr std::int64_t kWindow = 128;
@@ -87,7 +72,7 @@ PaperResult paper_production_pools(const PaperOptions& options) {
       for (const Published& published : kPublished) {
         if (published.pool == pool) row.paper = published.r[i];
       }
-      row.faithful = r_minus_1(windows, pool, Grouping::kProduction);
+      row.faithful = mean_r_minus_1(windows, pool, Grouping::kProduction);
       result.rows.push_back(std::move(row));
     }
   }
@@ -104,7 +89,7 @@ PaperResult paper_groupings(const PaperOptions& options) {
       PaperRow row{row_name(workload, std::string(grouping_name(grouping))), {}, {}, {}};
       if (grouping == Grouping::kProduction) row.paper = workload.cp == 8 ? 1.08 : 0.90;
       if (grouping == Grouping::kVrsp) row.paper = 0.007;
-      row.faithful = r_minus_1(windows, kPool, grouping);
+      row.faithful = mean_r_minus_1(windows, kPool, grouping);
       result.rows.push_back(std::move(row));
     }
   }

@@ -2,9 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <optional>
 #include <utility>
 
 #include "libra/sim/paper_workload.h"
+#include "libra/sim/spread.h"
 
 namespace libra {
 namespace {
@@ -106,7 +109,7 @@ void add_end_to_end(std::size_t workload_idx, const char* model, const PaperOpti
     const std::string what =
         row_name(kPaperWorkloads[workload_idx], fmt::format("{}, {} GPUs, ", model, gpus));
     const double ulysses = f[0].tokens_per_gpu_s;
-    rows.push_back({what + "WLB-LLM", {}, f[1].tokens_per_gpu_s / ulysses, {}});
+    rows.push_back({what + "WLB-LLM", {}, f[1].tokens_per_gpu_s / ulysses, {}, work_share(&f[1])});
     rows.push_back(
         {what + "Libra", {}, f[2].tokens_per_gpu_s / ulysses, f[3].tokens_per_gpu_s / ulysses});
   }
@@ -133,7 +136,7 @@ PaperResult paper_end_to_end(const PaperOptions& options) {
 
 namespace {
 
-/// Figure 14, over Libra's mean: least, mean, most; 0: not published.
+/// Figure 14, over Libra's mean of the iteration: least, mean, most; 0: not published.
 struct Spread {
   double ulysses[3];
   double libra[3];
@@ -141,22 +144,27 @@ struct Spread {
 constexpr Spread kFigure14[] = {{{0, 0, 6.98}, {0, 1, 2.63}},
                                 {{0.02, 4.14, 23.1}, {0.52, 1, 1.57}}};
 
+/// Least, mean and most over all iterations, each time over the mean of `reference` in its
+/// iteration.
+std::array<double, 3> spread_of(const MethodFigures& figures, const MethodFigures& reference) {
+  std::vector<double> over_mean;
+  for (std::size_t window = 0; window < figures.microbatch_ms.size(); ++window) {
+    const double mean_ms = mean(reference.microbatch_ms[window]);
+    for (const double ms : figures.microbatch_ms[window]) over_mean.push_back(ms / mean_ms);
+  }
+  const auto [least, most] = std::minmax_element(over_mean.begin(), over_mean.end());
+  return {*least, mean(over_mean), *most};
+}
+
 void add_spread(const PaperWorkload& workload, const char* name, const double (&paper)[3],
-                const MethodFigures& f, double mean_ms, const MethodFigures* shipped,
-                std::vector<PaperRow>& rows) {
+                const std::array<double, 3>& faithful,
+                const std::optional<std::array<double, 3>>& shipped, std::vector<PaperRow>& rows) {
   constexpr const char* kParts[] = {"min", "mean", "max"};
-  const auto part_of = [](const MethodFigures& figures, std::size_t part) {
-    const double parts[] = {figures.microbatch_min_ms, figures.microbatch_mean_ms,
-                            figures.microbatch_max_ms};
-    return parts[part];
-  };
   for (std::size_t part = 0; part < std::size(kParts); ++part) {
     PaperRow row{row_name(workload, fmt::format("{}, {}", name, kParts[part])), {}, {}, {}};
     if (paper[part] > 0) row.paper = paper[part];
-    row.faithful = part_of(f, part) / mean_ms;
-    if (shipped != nullptr) {
-      row.shipped = part_of(*shipped, part) / shipped->microbatch_mean_ms;
-    }
+    row.faithful = faithful.at(part);
+    if (shipped) row.shipped = shipped->at(part);
     rows.push_back(std::move(row));
   }
 }
@@ -166,7 +174,7 @@ void add_spread(const PaperWorkload& workload, const char* name, const double (&
 PaperResult paper_microbatches(const PaperOptions& options) {
   constexpr std::int64_t kIterations = 15;
   PaperResult result{
-      "x Libra's mean",
+      "x Libra's mean of the iteration",
       fmt::format("qwen3-30b-a3b, {} layers, EP 8; DP 4, PP 2, P 4; 15 iterations", kLayers),
       {}};
   for (std::size_t i = 0; i < std::size(kPaperWorkloads); ++i) {
@@ -176,9 +184,9 @@ PaperResult paper_microbatches(const PaperOptions& options) {
     const Windows windows = paper_windows(workload, workload.gbs, kIterations, options.seed);
     const std::vector<MethodFigures> f =
         figures(scenario, windows, {"ulysses", "libra-paper", "libra"}, options.threads);
-    const double mean_ms = f[1].microbatch_mean_ms;
-    add_spread(workload, "Ulysses", kFigure14[i].ulysses, f[0], mean_ms, nullptr, result.rows);
-    add_spread(workload, "Libra", kFigure14[i].libra, f[1], mean_ms, &f[2], result.rows);
+    add_spread(workload, "Ulysses", kFigure14[i].ulysses, spread_of(f[0], f[1]), {}, result.rows);
+    add_spread(workload, "Libra", kFigure14[i].libra, spread_of(f[1], f[1]), spread_of(f[2], f[2]),
+               result.rows);
   }
   return result;
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,9 @@ std::vector<std::vector<PackedSequence>> paper_windows(const PaperWorkload& work
 Scenario paper_scenario(const PaperWorkload& workload, const PaperOptions& options);
 
 std::vector<const Method*> methods_named(const std::vector<const char*>& names);
+
+/// Of a method that lets samples wait; nothing of the others.
+std::optional<double> work_share(const MethodFigures* figures);
 
 /// "256K, P 8": what a row is about.
 std::string row_name(const PaperWorkload& workload, const std::string& what);

@@ -4,11 +4,14 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
 namespace libra {
 namespace {
+
+constexpr std::size_t kMostThreads = 256;
 
 class Workers {
  public:
@@ -50,9 +53,12 @@ void parallel_for(std::size_t count, int threads, const std::function<void(std::
   const std::size_t wanted = threads > 0 ? static_cast<std::size_t>(threads) : machine;
   Workers workers(count, task);
   std::vector<std::thread> others;
-  const std::size_t helpers = std::min(count, wanted);
+  const std::size_t helpers = std::min({count, wanted, kMostThreads});
   others.reserve(helpers);
-  for (std::size_t i = 1; i < helpers; ++i) others.emplace_back([&workers] { workers.work(); });
+  try {
+    for (std::size_t i = 1; i < helpers; ++i) others.emplace_back([&workers] { workers.work(); });
+  } catch (const std::system_error&) {  // no more to be had: those that there are do it all
+  }
   workers.work();
   for (std::thread& thread : others) thread.join();
   workers.rethrow();

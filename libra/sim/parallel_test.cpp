@@ -17,6 +17,12 @@ TEST(ParallelFor, DoesEveryTaskOnce) {
   }
 }
 
+TEST(ParallelFor, TakesNoMoreThreadsThanMachinesHave) {
+  std::vector<int> done(100'000, 0);
+  parallel_for(done.size(), 100'000, [&](std::size_t i) { ++done[i]; });
+  EXPECT_EQ(done, std::vector<int>(done.size(), 1));
+}
+
 TEST(ParallelFor, ThrowsWhatATaskThrewAndStops) {
   std::atomic<int> done = 0;
   EXPECT_THROW(parallel_for(1000, 2,

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "libra/base/check.h"
 #include "libra/base/index.h"
 #include "libra/cost/bytes.h"
 #include "libra/plan/kv_groups.h"
@@ -238,21 +237,6 @@ class PassTimer {
   bool overlapped_;
 };
 
-// No link may carry more than its rate in the time that the pass takes.
-void check_rates(const PoolTimes& times, double forward_port_s, double backward_port_s) {
-  constexpr double kRounding = 1e-9;
-  double forward = 0;
-  double backward = 0;
-  for (const WorkerTimes& worker : times.workers) {
-    forward = std::max(forward, worker.forward);
-    backward = std::max(backward, worker.backward);
-  }
-  LIBRA_CHECK(forward_port_s <= forward * (1 + kRounding), "forward: {} s of traffic in {} s",
-              forward_port_s, forward);
-  LIBRA_CHECK(backward_port_s <= backward * (1 + kRounding), "backward: {} s of traffic in {} s",
-              backward_port_s, backward);
-}
-
 }  // namespace
 
 PoolTimes plan_times(const Environment& environment, const PoolPlan& plan, const PoolTurn& turn) {
@@ -273,8 +257,8 @@ PoolTimes plan_times(const Environment& environment, const PoolPlan& plan, const
     times.workers.push_back({f.compute, f.total, b.compute, b.total});
     times.work += call.local.work + call.chunk.work * plan.options.chunks;
   }
-  check_rates(times, flows.busiest_port_seconds(forward_bytes.whole()),
-              flows.busiest_port_seconds(backward_bytes.whole()));
+  check_port_rates(times, flows.busiest_port_seconds(forward_bytes.whole()),
+                   flows.busiest_port_seconds(backward_bytes.whole()));
   times.forward_bytes = flows.bytes(forward_bytes.whole());
   times.backward_bytes = flows.bytes(backward_bytes.whole());
   times.extra_memory_bytes = max_memory_bytes(plan);

@@ -1,12 +1,11 @@
 #include "libra/sim/simulate.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "libra/base/check.h"
 #include "libra/base/error.h"
-#include "libra/base/index.h"
 #include "libra/sim/parallel.h"
+#include "libra/sim/simulation_checks.h"
 #include "libra/sim/spread.h"
 #include "libra/sim/window_figures.h"
 
@@ -17,7 +16,7 @@ namespace {
 struct Run {
   const Method* method = nullptr;
   std::string skipped;
-  std::vector<std::vector<PackedSequence>> slots;  // by window
+  std::vector<std::vector<PackedSequence>> slots;  // by window, where they depend on earlier ones
   std::vector<WindowFigures> windows;
 };
 
@@ -35,10 +34,11 @@ Run arranged(const Scenario& scenario, const Method& method,
              const std::vector<std::vector<PackedSequence>>& windows) {
   Run run{&method, reason_to_skip(scenario, method), {}, {}};
   if (!run.skipped.empty()) return run;
+  run.windows.resize(windows.size());
+  if (method.arrangement != Arrangement::kWlb) return run;
   Arranger arranger(scenario, method);
   run.slots.reserve(windows.size());
   for (const auto& window : windows) run.slots.push_back(arranger.arrange(window));
-  run.windows.resize(windows.size());
   return run;
 }
 
@@ -74,7 +74,9 @@ void add_microbatches(const Run& run, MethodFigures& figures) {
   double sum = 0;
   std::size_t count = 0;
   figures.microbatch_min_ms = run.windows.front().microbatch_ms.front();
+  figures.microbatch_ms.reserve(run.windows.size());
   for (const WindowFigures& window : run.windows) {
+    figures.microbatch_ms.push_back(window.microbatch_ms);
     for (const double ms : window.microbatch_ms) {
       figures.microbatch_min_ms = std::min(figures.microbatch_min_ms, ms);
       figures.microbatch_max_ms = std::max(figures.microbatch_max_ms, ms);
@@ -127,29 +129,10 @@ MethodFigures summary(const Scenario& scenario, const Run& run) {
   return figures;
 }
 
-void check_equal_work(const Run& run, const Run& ideal) {
-  if (!run.method->step_equivalent) return;
-  for (std::size_t window = 0; window < run.windows.size(); ++window) {
-    LIBRA_CHECK(run.windows[window].work == ideal.windows[window].work,
-                "{} computes {} pairs x heads in window {}, others {}", run.method->name,
-                run.windows[window].work, window, ideal.windows[window].work);
-  }
-}
-
 double work_of(const Run& run) {
   double work = 0;
   for (const WindowFigures& window : run.windows) work += static_cast<double>(window.work);
   return work;
-}
-
-// Unless all its GPUs happen to be fast: the bound knows no variation.
-void check_bound(const Cluster& cluster, const MethodFigures& figures, const MethodFigures& ideal) {
-  constexpr double kDeviations = 5;
-  if (!figures.method->step_equivalent) return;
-  const double luck = kDeviations * (cluster.gpu_variation + cluster.step_variation) + 1e-9;
-  LIBRA_CHECK(figures.straggler.mean_ms >= ideal.straggler.mean_ms * (1 - luck),
-              "{} takes {} ms, less than the bound {} ms", figures.method->name,
-              figures.straggler.mean_ms, ideal.straggler.mean_ms);
 }
 
 void compare(MethodFigures& figures, const MethodFigures& ulysses, const MethodFigures& ideal) {
@@ -162,37 +145,24 @@ void compare(MethodFigures& figures, const MethodFigures& ulysses, const MethodF
   figures.efficiency = ratio(figures.tokens_per_gpu_s, ideal.tokens_per_gpu_s);
 }
 
-// The same tokens, as even as they can be.
-std::vector<PackedSequence> evened(const std::vector<PackedSequence>& slots) {
-  std::int64_t left = 0;
-  for (const PackedSequence& slot : slots) {
-    left = std::accumulate(slot.sample_tokens.begin(), slot.sample_tokens.end(), left);
-  }
-  std::vector<PackedSequence> even;
-  even.reserve(slots.size());
-  for (std::size_t i = 0; i < slots.size(); ++i) {
-    const auto shares = static_cast<std::int64_t>(slots.size() - i);
-    const std::int64_t tokens = (left + shares - 1) / shares;
-    even.push_back({slots[i].tokens, {tokens}});
-    left -= tokens;
-  }
-  return even;
+WindowFigures simulated(const Environment& environment, const Run& run,
+                        const std::vector<PackedSequence>& window, std::size_t index) {
+  const Scenario& scenario = environment.scenario();
+  const std::vector<PackedSequence> slots =
+      run.slots.empty() ? Arranger(scenario, *run.method).arrange(window) : run.slots[index];
+  const auto attention = window_times(environment, *run.method, slots,
+                                      scenario.ga() * static_cast<std::int64_t>(index));
+  return window_figures(environment, *run.method, attention, slots, index == 0);
 }
 
-void run_all(const Environment& environment, std::vector<Run>& runs, std::size_t windows,
+void run_all(const Environment& environment, std::vector<Run>& runs,
+             const std::vector<std::vector<PackedSequence>>& windows,
              const SimulateOptions& options) {
-  const std::int64_t steps = environment.scenario().ga();
-  parallel_for(runs.size() * windows, options.threads, [&](std::size_t task) {
+  parallel_for(runs.size() * windows.size(), options.threads, [&](std::size_t task) {
     Run& run = runs[task % runs.size()];
-    const std::size_t window = task / runs.size();
+    const std::size_t index = task / runs.size();
     if (run.skipped.empty()) {
-      const auto attention = window_times(environment, *run.method, run.slots[window],
-                                          steps * static_cast<std::int64_t>(window));
-      // Linear layers of `ideal` are as balanced as its attention.
-      const bool ideal = run.method->execution == Execution::kIdeal;
-      run.windows[window] =
-          window_figures(environment, attention,
-                         ideal ? evened(run.slots[window]) : run.slots[window], window == 0);
+      run.windows[index] = simulated(environment, run, windows[index], index);
     }
     if (options.advance) options.advance();
   });
@@ -213,7 +183,7 @@ Simulation simulate(const Environment& environment,
   std::vector<Run> runs(all.size());
   parallel_for(runs.size(), options.threads,
                [&](std::size_t i) { runs[i] = arranged(scenario, *all[i], windows); });
-  run_all(environment, runs, windows.size(), options);
+  run_all(environment, runs, windows, options);
   std::vector<MethodFigures> figures;
   const MethodFigures* ulysses = nullptr;
   const MethodFigures* ideal = nullptr;
@@ -228,10 +198,11 @@ Simulation simulate(const Environment& environment,
   });
   for (std::size_t i = 0; i < runs.size(); ++i) {
     if (!runs[i].skipped.empty()) continue;
-    check_equal_work(runs[i], *ideal_run);
+    check_equal_work(*runs[i].method, runs[i].windows, ideal_run->windows);
     check_bound(scenario.cluster, figures[i], *ideal);
     figures[i].work_share = work_of(runs[i]) / work_of(*ideal_run);
   }
+  check_pools_of_one(scenario, figures);
   for (MethodFigures& of_method : figures) compare(of_method, *ulysses, *ideal);
   figures.resize(methods.size());
   return {std::move(figures)};

@@ -61,6 +61,7 @@ struct MethodFigures {
   std::vector<double> step_seconds;  ///< by window
   /// Forward time of a microbatch on the first stage: least, mean and most over all windows.
   double microbatch_min_ms = 0, microbatch_mean_ms = 0, microbatch_max_ms = 0;
+  std::vector<std::vector<double>> microbatch_ms;  ///< the same by window
   /// First window, first GA index: total ms of each worker, at most kShownWorkers of them.
   std::vector<double> worker_ms;
   std::vector<std::vector<PipelineOperation>> timeline;  ///< first window, slowest replicas
@@ -82,8 +83,7 @@ std::int64_t simulation_tasks(std::size_t windows, const std::vector<const Metho
 
 /// `windows`: packed sequences in production order, gbs each. A method that the scenario does not
 /// allow is skipped. `ulysses` and `ideal` run in any case, to compare with. Throws InternalError
-/// if a figure contradicts what must hold: equal work for all step-equivalent methods, none below
-/// `ideal`, no link over its rate.
+/// if a figure contradicts what must hold (simulation_checks.h, check_port_rates).
 Simulation simulate(const Environment& environment,
                     const std::vector<std::vector<PackedSequence>>& windows,
                     const std::vector<const Method*>& methods, const SimulateOptions& options);

@@ -34,6 +34,45 @@ struct GroupTimes {
   double tokens = 0;
 };
 
+double head_seconds(const Scenario& scenario, double tokens) {
+  const double flops = 2.0 * static_cast<double>(scenario.linear.head_parameters(scenario.model));
+  return flops * tokens / scenario.plan.cp / (scenario.cluster.linear_tflops * kTera);
+}
+
+StageTimes stage_times(const Scenario& scenario, std::int32_t stage, const GroupTimes& group) {
+  const double layers = stage_layers(scenario, stage);
+  const bool last = stage == scenario.pp - 1;
+  const double linear = linear_seconds(scenario, group.tokens);
+  const double experts = expert_exchange_seconds(scenario, group.tokens);
+  const double head = last ? head_seconds(scenario, group.tokens) : 0;
+  const double forward = layers * (group.attention_forward + linear + experts);
+  const double gradients = layers * (group.attention_backward + 2 * linear + experts);
+  const double again = scenario.recompute ? forward : 0;
+  return {forward + head, again + gradients + 2 * head};
+}
+
+// [stage][GA index]
+std::vector<std::vector<StageTimes>> stage_times(const Scenario& scenario,
+                                                 const std::vector<GroupTimes>& groups) {
+  std::vector<std::vector<StageTimes>> times(at(scenario.pp));
+  for (std::int32_t stage = 0; stage < scenario.pp; ++stage) {
+    times[at(stage)].reserve(groups.size());
+    for (const GroupTimes& group : groups) {
+      times[at(stage)].push_back(stage_times(scenario, stage, group));
+    }
+  }
+  return times;
+}
+
+// Core attention of a stage's layers.
+double attention_seconds(const Scenario& scenario, const std::vector<GroupTimes>& groups) {
+  double seconds = 0;
+  for (const GroupTimes& group : groups) {
+    seconds += group.attention_forward * (scenario.recompute ? 2 : 1) + group.attention_backward;
+  }
+  return seconds * stage_layers(scenario, 0);
+}
+
 class Step {
  public:
   Step(const Environment& environment, const std::vector<std::vector<PoolTimes>>& attention,
@@ -49,14 +88,14 @@ class Step {
     std::vector<std::vector<double>> forward(at(scenario_.ga()));
     for (std::int32_t group = 0; group < scenario_.dp / group_; ++group) {
       const std::vector<GroupTimes> times = times_of(group);
-      auto schedule = schedule_1f1b(stage_times(times), transfer_seconds());
+      auto schedule = schedule_1f1b(stage_times(scenario_, times), transfer_seconds());
       for (const PipelineOperation& operation : schedule.front()) {
         if (operation.backward) continue;
         forward[at(operation.microbatch)].push_back(operation.end - operation.begin);
       }
       if (makespan(schedule) <= slowest) continue;
       slowest = makespan(schedule);
-      step.attention_s = attention_seconds(times);
+      step.attention_s = attention_seconds(scenario_, times);
       step.slowest = std::move(schedule);
     }
     step.sync_s = sync_seconds(scenario_);
@@ -87,39 +126,6 @@ class Step {
     return times;
   }
 
-  std::vector<std::vector<StageTimes>> stage_times(const std::vector<GroupTimes>& groups) const {
-    std::vector<std::vector<StageTimes>> times(at(scenario_.pp));
-    for (std::int32_t stage = 0; stage < scenario_.pp; ++stage) {
-      const double layers = stage_layers(scenario_, stage);
-      const bool last = stage == scenario_.pp - 1;
-      times[at(stage)].reserve(groups.size());
-      for (const GroupTimes& group : groups) {
-        const double linear = linear_seconds(scenario_, group.tokens);
-        const double experts = expert_exchange_seconds(scenario_, group.tokens);
-        const double head = last ? head_seconds(group.tokens) : 0;
-        const double forward = layers * (group.attention_forward + linear + experts);
-        const double gradients = layers * (group.attention_backward + 2 * linear + experts);
-        const double again = scenario_.recompute ? forward : 0;
-        times[at(stage)].push_back({forward + head, again + gradients + 2 * head});
-      }
-    }
-    return times;
-  }
-
-  double attention_seconds(const std::vector<GroupTimes>& groups) const {
-    double seconds = 0;
-    for (const GroupTimes& group : groups) {
-      seconds += group.attention_forward * (scenario_.recompute ? 2 : 1) + group.attention_backward;
-    }
-    return seconds * stage_layers(scenario_, 0);
-  }
-
-  double head_seconds(double tokens) const {
-    const double flops =
-        2.0 * static_cast<double>(scenario_.linear.head_parameters(scenario_.model));
-    return flops * tokens / scenario_.plan.cp / (scenario_.cluster.linear_tflops * kTera);
-  }
-
   // Of one microbatch's activations to the next stage, between nodes.
   double transfer_seconds() const {
     if (scenario_.pp == 1) return 0;
@@ -135,6 +141,21 @@ class Step {
   std::int32_t pool_ = 1;
   std::int32_t group_ = 1;
 };
+
+// Of a stage that always has its input.
+std::vector<PipelineOperation> without_waits(std::int32_t stage, std::int32_t microbatches,
+                                             const StageTimes& times) {
+  std::vector<PipelineOperation> operations;
+  operations.reserve(at(2 * microbatches));
+  double now = 0;
+  for (std::int32_t microbatch = 0; microbatch < microbatches; ++microbatch) {
+    operations.push_back({stage, microbatch, false, now, now + times.forward});
+    now += times.forward;
+    operations.push_back({stage, microbatch, true, now, now + times.backward});
+    now += times.backward;
+  }
+  return operations;
+}
 
 // Of one layer on one of `tp` and `ep` GPUs that share it.
 double layer_parameters(const Scenario& scenario, double tp, double ep) {
@@ -163,6 +184,24 @@ StepTimes step_times(const Environment& environment,
                      const std::vector<std::vector<PoolTimes>>& attention,
                      std::span<const PackedSequence> slots) {
   return Step(environment, attention, slots).run();
+}
+
+StepTimes least_step_times(const Scenario& scenario, const WorkerTimes& attention,
+                           double sequence_tokens) {
+  const std::vector<GroupTimes> groups(at(scenario.ga()),
+                                       {attention.forward, attention.backward, sequence_tokens});
+  StepTimes step;
+  double busiest = 0;
+  for (std::int32_t stage = 0; stage < scenario.pp; ++stage) {
+    const StageTimes times = stage_times(scenario, stage, groups.front());
+    step.slowest.push_back(without_waits(stage, scenario.ga(), times));
+    busiest = std::max(busiest, step.slowest.back().back().end);
+  }
+  step.attention_s = attention_seconds(scenario, groups);
+  step.sync_s = sync_seconds(scenario);
+  step.step_s = busiest + step.sync_s;
+  step.microbatch_forward_s.assign(groups.size(), stage_times(scenario, 0, groups.front()).forward);
+  return step;
 }
 
 double linear_seconds(const Scenario& scenario, double sequence_tokens) {

@@ -35,6 +35,12 @@ StepTimes step_times(const Environment& environment,
                      const std::vector<std::vector<PoolTimes>>& attention,
                      std::span<const PackedSequence> slots);
 
+/// The least that a step with this work can take: `attention` and `sequence_tokens` (the mean) are
+/// those of every worker and GA index, and no stage ever waits for another. No 1F1B schedule of the
+/// same work is shorter, however uneven its microbatches; even ones are not the best.
+StepTimes least_step_times(const Scenario& scenario, const WorkerTimes& attention,
+                           double sequence_tokens);
+
 /// Linear layers of one layer on one GPU, for the tokens of one sequence, forward.
 double linear_seconds(const Scenario& scenario, double sequence_tokens);
 

@@ -8,11 +8,12 @@
 #include <limits>
 #include <numeric>
 #include <optional>
+#include <set>
 
 #include "libra/base/error.h"
 #include "libra/base/index.h"
 #include "libra/base/units.h"
-#include "libra/plan/pool_assignment.h"
+#include "libra/sim/evenness.h"
 #include "libra/sim/parallel.h"
 #include "libra/sim/spread.h"
 #include "libra/sim/window_figures.h"
@@ -22,9 +23,9 @@ namespace {
 
 using Windows = std::vector<std::vector<PackedSequence>>;
 
-constexpr std::size_t kFirstWindows = 2;  // of the first two rounds
-constexpr std::size_t kSecondRound = 6;   // candidates whose surroundings are searched
-constexpr std::size_t kThirdRound = 8;    // candidates that see all windows
+constexpr std::size_t kFirstWindows = 3;  // of the first two rounds
+constexpr std::size_t kSecondRound = 6;   // candidates at least whose surroundings are searched
+constexpr std::size_t kThirdRound = 8;    // candidates at least that see all windows
 constexpr std::int32_t kMostWorkers = 1024;
 
 bool legal(const Scenario& scenario) {
@@ -36,36 +37,26 @@ bool legal(const Scenario& scenario) {
   }
 }
 
-std::vector<std::int64_t> costs_of(const std::vector<PackedSequence>& window) {
-  std::vector<std::int64_t> costs;
-  costs.reserve(window.size());
-  for (const PackedSequence& sequence : window) costs.push_back(sequence_cost(sequence));
-  return costs;
-}
-
 std::vector<PoolEvenness> evenness_of(const Scenario& scenario, const Windows& windows) {
   std::vector<PoolEvenness> evenness;
   for (std::int32_t pool = 1; pool <= scenario.gbs; ++pool) {
     if (scenario.gbs % pool != 0) continue;
-    double sum = 0;
-    for (const auto& window : windows) {
-      const std::vector<std::int64_t> costs = costs_of(window);
-      sum += imbalance(costs, assign_pools(costs, pool, Grouping::kVrsp)) - 1;
-    }
-    evenness.push_back({pool, sum / static_cast<double>(windows.size())});
+    evenness.push_back({pool, mean_r_minus_1(windows, pool, Grouping::kVrsp)});
   }
   return evenness;
 }
 
-double heaviest_over_mean(const Windows& windows) {
-  double sum = 0;
-  for (const auto& window : windows) {
-    const std::vector<std::int64_t> costs = costs_of(window);
-    const auto total = static_cast<double>(std::accumulate(costs.begin(), costs.end(), 0LL));
-    const auto heaviest = static_cast<double>(*std::max_element(costs.begin(), costs.end()));
-    sum += total > 0 ? heaviest * static_cast<double>(costs.size()) / total : 1;
-  }
-  return sum / static_cast<double>(windows.size());
+std::vector<double> unevenness_of(const Windows& windows) {
+  std::vector<double> ratios;
+  ratios.reserve(windows.size());
+  for (const auto& window : windows) ratios.push_back(heaviest_over_mean(window));
+  return ratios;
+}
+
+std::vector<std::size_t> numbers_below(std::size_t count) {
+  std::vector<std::size_t> numbers(count);
+  std::iota(numbers.begin(), numbers.end(), std::size_t{0});
+  return numbers;
 }
 
 // P up to the first that makes pools even, and the next.
@@ -114,15 +105,27 @@ std::vector<Candidate> first_round(const Scenario& scenario,
   return candidates;
 }
 
-// tau, M, placer and home layout of these, all combinations.
-std::vector<Candidate> around(const Scenario& scenario, const std::vector<Verdict>& centres) {
+// The `count` best, and the best of each other P: few windows cannot say which P is best on all.
+std::vector<Candidate> worth_more(const std::vector<Verdict>& verdicts, std::size_t count) {
   std::vector<Candidate> candidates;
-  for (const Verdict& centre : centres) {
+  std::set<std::int32_t> pools;
+  for (std::size_t i = 0; i < verdicts.size(); ++i) {
+    const Candidate& candidate = verdicts[i].candidate;
+    const bool new_pool = pools.insert(candidate.pool).second;
+    if (i < count || new_pool) candidates.push_back(candidate);
+  }
+  return candidates;
+}
+
+// tau, M, placer and home layout of these, all combinations.
+std::vector<Candidate> around(const Scenario& scenario, const std::vector<Candidate>& centres) {
+  std::vector<Candidate> candidates;
+  for (const Candidate& centre : centres) {
     for (const std::int32_t tau_ppm : {10'000, 30'000, 100'000}) {
       for (const std::int32_t chunks : {1, 2, 4, 8}) {
         for (const PlacerKind placer : {PlacerKind::kReserve, PlacerKind::kPaper}) {
           for (const HomeKind home : {HomeKind::kContiguous, HomeKind::kZigzagRow}) {
-            Candidate candidate = centre.candidate;
+            Candidate candidate = centre;
             candidate.tau_ppm = tau_ppm;
             candidate.chunks = chunks;
             candidate.placer = placer;
@@ -155,22 +158,20 @@ class Tuner {
 
   TuneResult run() {
     result_.cap_bytes = cap_bytes_;
-    result_.heaviest_over_mean = heaviest_over_mean(windows_);
+    const std::vector<double> unevenness = unevenness_of(windows_);
+    result_.heaviest_over_mean = mean(unevenness);
     result_.evenness = evenness_of(scenario_, windows_);
     for (const PoolEvenness& p : result_.evenness) {
       if (result_.needed_pool == 0 && p.r_minus_1 <= options_.wanted_r_minus_1) {
         result_.needed_pool = p.pool;
       }
     }
-    const std::size_t few = std::min(kFirstWindows, windows_.size());
-    std::vector<Verdict> best = simulate(first_round(scenario_, pools()), few);
-    best.resize(std::min(best.size(), kSecondRound));
-    best = simulate(around(scenario_, best), few);
-    best.resize(std::min(best.size(), kThirdRound));
-    std::vector<Candidate> last;
-    last.reserve(best.size());
-    for (const Verdict& verdict : best) last.push_back(verdict.candidate);
-    result_.ranked = simulate(last, windows_.size());
+    const std::vector<std::size_t> few = spread_out(unevenness, kFirstWindows);
+    const std::vector<Verdict> first = simulate(first_round(scenario_, pools()), few);
+    const std::vector<Verdict> second =
+        simulate(around(scenario_, worth_more(first, kSecondRound)), few);
+    const std::vector<Candidate> last = worth_more(second, kThirdRound);
+    result_.ranked = simulate(last, numbers_below(windows_.size()));
     compare();
     return std::move(result_);
   }
@@ -178,30 +179,34 @@ class Tuner {
  private:
   std::vector<std::int32_t> pools() const { return pool_sizes(scenario_, result_.evenness); }
 
-  // Verdicts under the cap, fastest first.
-  std::vector<Verdict> simulate(const std::vector<Candidate>& candidates, std::size_t windows) {
+  // Verdicts under the cap, fastest first, on these windows.
+  std::vector<Verdict> simulate(const std::vector<Candidate>& candidates,
+                                const std::vector<std::size_t>& windows) {
     std::vector<Trial> trials(candidates.size());
     for (std::size_t i = 0; i < trials.size(); ++i) {
       trials[i].candidate = candidates[i];
       trials[i].environment.emplace(with_candidate(scenario_, candidates[i]), device_);
-      trials[i].windows.resize(windows);
+      trials[i].windows.resize(windows.size());
     }
     std::atomic<std::int64_t> done = 0;
-    const auto total = static_cast<std::int64_t>(trials.size() * windows);
-    parallel_for(trials.size() * windows, options_.threads, [&](std::size_t task) {
-      run_window(trials[task / windows], task % windows);
+    const std::size_t tasks = trials.size() * windows.size();
+    const auto total = static_cast<std::int64_t>(tasks);
+    parallel_for(tasks, options_.threads, [&](std::size_t task) {
+      Trial& trial = trials[task / windows.size()];
+      const std::size_t place = task % windows.size();
+      trial.windows[place] = figures_of(trial, windows[place]);
       if (options_.advance) options_.advance(++done, total);
     });
     return ranked(trials);
   }
 
-  void run_window(Trial& trial, std::size_t window) const {
+  WindowFigures figures_of(const Trial& trial, std::size_t window) const {
     static const Method& method = find_method("libra");
     const Scenario& scenario = trial.environment->scenario();
     const auto slots = Arranger(scenario, method).arrange(windows_[window]);
     const auto first_step = static_cast<std::int64_t>(window) * scenario.ga();
     const auto attention = window_times(*trial.environment, method, slots, first_step);
-    trial.windows[window] = window_figures(*trial.environment, attention, slots, false);
+    return window_figures(*trial.environment, method, attention, slots, false);
   }
 
   std::vector<Verdict> ranked(const std::vector<Trial>& trials) {

@@ -4,11 +4,11 @@
 //   const TuneResult result = tune(scenario, windows, {.memory_cap_bytes = 120e9});
 //   result.ranked.front().candidate;    // paste its options
 //
-// In three rounds, each on more windows and fewer candidates: P x H x B; then tau, M, placer and
-// home layout around the best; then the best on all windows. Pool sizes beyond the first whose
-// pools are even already (R - 1 <= kEvenPools by VRSP) and the next are not tried: they could only
-// move more. All candidates see the same windows, so that their differences are not luck of the
-// draw.
+// In three rounds: P x H x B; then tau, M, placer and home layout around the best; both on a few
+// windows, from even ones to uneven ones; then the best on all windows. Every round keeps the best
+// of each P. Pool sizes beyond the first whose pools are even already (R - 1 <= kEvenPools by VRSP)
+// and the next are not tried: they could only move more. All candidates see the same windows, so
+// that their differences are not luck of the draw.
 #pragma once
 
 #include <cstdint>

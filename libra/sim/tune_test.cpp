@@ -69,6 +69,20 @@ TEST(Tune, RanksTheFastestFirstAndSaysHowFarBehindOthersAre) {
   EXPECT_NEAR(result.ranked.front().behind_error, 0, 1e-12);
 }
 
+// The first windows are nearly even, and pools that span nodes of two GPUs cost more than they
+// bring; in the others they pay.
+TEST(Tune, LooksBeyondTheFirstWindows) {
+  Scenario scenario = small_job();
+  scenario.cluster.gpus_per_node = 2;
+  std::vector<PackedSequence> even;
+  even.reserve(16);
+  for (int i = 0; i < 16; ++i) even.push_back({65536, {i % 2 == 0 ? 65536 : 61440}});
+  EXPECT_EQ(tune(scenario, {even}, {}).ranked.front().candidate.pool, 1);
+  std::vector<std::vector<PackedSequence>> windows = skewed_windows(6);
+  windows.insert(windows.begin(), 3, even);
+  EXPECT_GT(tune(scenario, windows, {}).ranked.front().candidate.pool, 1);
+}
+
 TEST(Tune, FindsNothingBetterThanWhatItsSimulatorSays) {
   const Scenario scenario = small_job();
   const TuneResult result = tune(scenario, skewed_windows(2), {});

@@ -73,7 +73,7 @@ void add_worker_times(const std::vector<PoolTimes>& pools, WindowFigures& figure
 
 }  // namespace
 
-WindowFigures window_figures(const Environment& environment,
+WindowFigures window_figures(const Environment& environment, const Method& method,
                              const std::vector<std::vector<PoolTimes>>& attention,
                              std::span<const PackedSequence> slots, bool details) {
   WindowFigures figures;
@@ -90,7 +90,12 @@ WindowFigures window_figures(const Environment& environment,
     figures.tokens += static_cast<double>(std::accumulate(
         sequence.sample_tokens.begin(), sequence.sample_tokens.end(), std::int64_t{0}));
   }
-  StepTimes step = step_times(environment, attention, slots);
+  // Of `ideal` all but gradients is divided evenly: linear layers and a pipeline's time, too.
+  StepTimes step =
+      method.execution == Execution::kIdeal
+          ? least_step_times(environment.scenario(), attention.front().front().workers.front(),
+                             figures.tokens / static_cast<double>(slots.size()))
+          : step_times(environment, attention, slots);
   figures.step_s = step.step_s;
   figures.sync_s = step.sync_s;
   figures.bubble_share = step.bubble_share;

@@ -31,8 +31,8 @@ struct WindowFigures {
   std::vector<std::vector<PipelineOperation>> timeline;  // this
 };
 
-/// `attention`: as window_times() gives it.
-WindowFigures window_figures(const Environment& environment,
+/// `attention`: as window_times() gives it for the method, with `slots`.
+WindowFigures window_figures(const Environment& environment, const Method& method,
                              const std::vector<std::vector<PoolTimes>>& attention,
                              std::span<const PackedSequence> slots, bool details);
 
