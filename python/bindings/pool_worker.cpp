@@ -61,7 +61,6 @@ void PoolWorker::run(Stream& stream, const Pass& pass) {
   const auto begin = std::chrono::steady_clock::now();
   try {
     pass();
-    if (site_->blocks()) stream.synchronize();
   } catch (const ConfigError& error) {
     // Nothing was enqueued here; the others have begun, and would wait until their deadline.
     if (workers() > 1) abort(error.what());
@@ -70,6 +69,7 @@ void PoolWorker::run(Stream& stream, const Pass& pass) {
     if (site_->blocks()) stream.synchronize();  // throws the cause if it was the stream's own
     throw;
   }
+  if (site_->blocks()) stream.synchronize();
   account(std::chrono::steady_clock::now() - begin);
 }
 
