@@ -29,10 +29,9 @@ using Lengths = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::d
 /// (document, first token, tokens) of a sample.
 using Sample = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
 
-struct Microbatch {
-  std::shared_ptr<const PlannedWindow> window;
-  std::int32_t sequence = 0;  // of the window
-};
+std::vector<std::int64_t> copy(const Lengths& lengths) {
+  return {lengths.data(), lengths.data() + lengths.size()};
+}
 
 std::vector<Sample> samples_of(const Packed& packed) {
   std::vector<Sample> samples;
@@ -66,6 +65,27 @@ PackingOptions packing_options(std::int64_t seq_len, const std::string& packing,
   return options;
 }
 
+void bind_windows(nb::module_& module) {
+  nb::class_<WindowOptions>(module, "WindowOptions", "How documents become windows.")
+      .def(
+          "__init__",
+          [](WindowOptions* self, std::int64_t seq_len, std::int64_t gbs,
+             const std::string& packing, const std::string& oversize, bool keep_empty,
+             const std::string& order, const std::string& last_window, std::uint64_t seed) {
+            new (self) WindowOptions{gbs, packing_options(seq_len, packing, oversize, keep_empty),
+                                     parse_order(order), parse_last_window(last_window), seed};
+          },
+          nb::kw_only(), "seq_len"_a, "gbs"_a, "packing"_a, "oversize"_a, "keep_empty"_a, "order"_a,
+          "last_window"_a, "seed"_a);
+  module.def(
+      "windows_in_epoch",
+      [](const Lengths& lengths, const WindowOptions& windows, std::int64_t epoch) {
+        const nb::gil_scoped_release unlocked;
+        return windows_in_epoch(copy(lengths), windows, epoch);
+      },
+      "lengths"_a, "windows"_a, "epoch"_a);
+}
+
 }  // namespace
 
 void bind_sampling(nb::module_& module) {
@@ -80,7 +100,6 @@ void bind_sampling(nb::module_& module) {
           },
           "sequences"_a);
   nb::class_<PlannedWindow>(module, "PlannedWindow", "One optimizer step's packed sequences.")
-      .def_ro("index", &PlannedWindow::index)
       .def_ro("epoch", &PlannedWindow::epoch)
       .def_ro("planning_seconds", &PlannedWindow::planning_seconds)
       .def_prop_ro("plans",
@@ -104,36 +123,22 @@ void bind_sampling(nb::module_& module) {
           "sequence"_a)
       .def("microbatches", &microbatches, "dp"_a, "dp_rank"_a,
            "Sequences of this replica, by gradient-accumulation index.");
+  bind_windows(module);
   nb::class_<WindowPlanner>(module, "WindowPlanner", "See python/bindings/window_planner.h.")
       .def(
           "__init__",
-          [](WindowPlanner* self, const Lengths& lengths, std::int64_t seq_len, std::int64_t gbs,
+          [](WindowPlanner* self, const Lengths& lengths, const WindowOptions& windows,
              std::int32_t dp, std::int32_t dp_rank, std::int32_t pool_size,
-             const std::string& grouping, const std::string& packing, const std::string& oversize,
-             bool keep_empty, const std::string& order, const std::string& last_window,
-             std::uint64_t seed, std::int64_t first_epoch, std::int64_t skip_windows,
+             const std::string& grouping, std::int64_t from_epoch, std::int64_t skip_windows,
              std::int32_t prefetch, std::shared_ptr<Planning> planning) {
-            WindowPlannerOptions options;
-            options.window.sequences = gbs;
-            options.window.packing = packing_options(seq_len, packing, oversize, keep_empty);
-            options.window.order = parse_order(order);
-            options.window.last_window = parse_last_window(last_window);
-            options.window.seed = seed;
-            options.window.first_epoch = first_epoch;
-            options.dp = dp;
-            options.dp_rank = dp_rank;
-            options.pool_size = pool_size;
-            options.grouping = parse_grouping(grouping);
-            options.skip_windows = skip_windows;
-            options.prefetch = prefetch;
-            options.planning = std::move(planning);
+            WindowPlannerOptions options{
+                windows,    dp,           pool_size, parse_grouping(grouping), dp_rank,
+                from_epoch, skip_windows, prefetch,  std::move(planning)};
             const nb::gil_scoped_release unlocked;
-            new (self) WindowPlanner({lengths.data(), lengths.data() + lengths.size()},
-                                     std::move(options));
+            new (self) WindowPlanner(copy(lengths), std::move(options));
           },
-          "lengths"_a, nb::kw_only(), "seq_len"_a, "gbs"_a, "dp"_a, "dp_rank"_a, "pool_size"_a,
-          "grouping"_a, "packing"_a, "oversize"_a, "keep_empty"_a, "order"_a, "last_window"_a,
-          "seed"_a, "first_epoch"_a, "skip_windows"_a, "prefetch"_a, "planning"_a = nb::none())
+          "lengths"_a, "windows"_a, nb::kw_only(), "dp"_a, "dp_rank"_a, "pool_size"_a, "grouping"_a,
+          "from_epoch"_a, "skip_windows"_a, "prefetch"_a, "planning"_a.none() = nb::none())
       .def("next",
            [](WindowPlanner& planner) {
              const nb::gil_scoped_release unlocked;

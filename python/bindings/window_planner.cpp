@@ -24,12 +24,28 @@ WindowPlannerOptions checked(WindowPlannerOptions options) {
     throw ConfigError(
         fmt::format("dp_rank is {}: it must be from 0 to {}", options.dp_rank, options.dp - 1));
   }
+  if (options.window.last_window == LastWindow::kDrop)
+    options.window.first_epoch = options.from_epoch;
   if (options.prefetch < 1) throw ConfigError("prefetch is below 1: one window must be made");
   if (options.planning) check_options(options.planning->options(), options.pool_size);
   return options;
 }
 
 }  // namespace
+
+std::int64_t windows_in_epoch(std::vector<std::int64_t> lengths, const WindowOptions& options,
+                              std::int64_t epoch) {
+  const Corpus corpus{"lengths", std::move(lengths)};
+  WindowOptions from = options;
+  if (from.last_window == LastWindow::kDrop) from.first_epoch = epoch;
+  WindowStream windows(corpus, from);
+  std::int64_t count = 0;
+  for (std::int64_t current = 0; current <= epoch;) {
+    current = windows.next().epoch;
+    if (current == epoch) ++count;
+  }
+  return count;
+}
 
 WindowPlanner::WindowPlanner(std::vector<std::int64_t> lengths, WindowPlannerOptions options)
     : corpus_{"lengths", std::move(lengths)},
@@ -61,9 +77,8 @@ std::shared_ptr<const PlannedWindow> WindowPlanner::next() {
 
 void WindowPlanner::serve() {
   try {
-    for (; next_index_ < options_.skip_windows && !closing(); ++next_index_) windows_.next();
-    for (;;) {
-      std::shared_ptr<const PlannedWindow> window = make_window();
+    for (Window packed = first_window();; packed = windows_.next()) {
+      std::shared_ptr<const PlannedWindow> window = make_window(std::move(packed));
       std::unique_lock lock(mutex_);
       ready_.push_back(std::move(window));
       changed_.notify_all();
@@ -84,11 +99,16 @@ bool WindowPlanner::closing() {
   return closing_;
 }
 
-std::shared_ptr<const PlannedWindow> WindowPlanner::make_window() {
+Window WindowPlanner::first_window() {
+  Window window = windows_.next();
+  while (window.epoch < options_.from_epoch && !closing()) window = windows_.next();
+  for (std::int64_t i = 0; i < options_.skip_windows && !closing(); ++i) window = windows_.next();
+  return window;
+}
+
+std::shared_ptr<const PlannedWindow> WindowPlanner::make_window(Window packed) {
   const Clock::time_point begin = Clock::now();
   auto window = std::make_shared<PlannedWindow>();
-  Window packed = windows_.next();
-  window->index = next_index_++;
   window->epoch = packed.epoch;
   window->sequences = std::move(packed.sequences);
   std::vector<std::int64_t> costs;

@@ -31,20 +31,25 @@ struct WindowPlannerOptions {
   std::int32_t pool_size = 1;  ///< P
   Grouping grouping = Grouping::kVrsp;
   std::int32_t dp_rank = 0;
-  std::int64_t skip_windows = 0;  ///< packed, but neither grouped nor planned: resuming
+  std::int64_t from_epoch = 0;    ///< windows before it are packed, but neither grouped nor planned
+  std::int64_t skip_windows = 0;  ///< the same for these, of that epoch
   std::int32_t prefetch = 2;      ///< windows that are ready ahead of the trainer, at most
   std::shared_ptr<const Planning> planning;  ///< null: windows are grouped and not planned
 };
 
 /// One optimizer step.
 struct PlannedWindow {
-  std::int64_t index = 0;  ///< from the first window of the run
   std::int64_t epoch = 0;
   std::vector<Packed> sequences;
   PoolAssignment assignment;
   std::vector<std::shared_ptr<const PoolPlan>> plans;  ///< by GA index; empty without planning
   double planning_seconds = 0;
 };
+
+/// Windows of one epoch: those whose first sequence belongs to it. Packs all epochs up to it, if
+/// windows are carried over.
+std::int64_t windows_in_epoch(std::vector<std::int64_t> lengths, const WindowOptions& options,
+                              std::int64_t epoch);
 
 class WindowPlanner {
  public:
@@ -65,13 +70,13 @@ class WindowPlanner {
  private:
   void serve();
   bool closing();
-  std::shared_ptr<const PlannedWindow> make_window();
+  Window first_window();
+  std::shared_ptr<const PlannedWindow> make_window(Window packed);
   void plan(PlannedWindow& window) const;
 
   Corpus corpus_;
   WindowPlannerOptions options_;
   WindowStream windows_;
-  std::int64_t next_index_ = 0;
   double waited_seconds_ = 0;
 
   std::mutex mutex_;
