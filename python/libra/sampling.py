@@ -3,7 +3,8 @@ pools and planned ahead of time.
 
     pool = libra.Pool(workers=P * CP)
     planner = libra.Planner(pool, options)
-    sampler = libra.PooledBatchSampler(lengths, seq_len=65536, gbs=128, pool_size=P, planner=planner)
+    sampler = libra.PooledBatchSampler(lengths, seq_len=65536, gbs=128, pool_size=P,
+                                       planner=planner)
     loader = DataLoader(libra.PackedDataset(dataset), batch_sampler=sampler,
                         collate_fn=libra.Collator(), num_workers=2)
     for batch in loader:
@@ -281,7 +282,7 @@ class PackedDataset(torch.utils.data.Dataset):
         return self.dataset[index]
 
     def __getitems__(self, batch):
-        """(batch, [(tokens, labels), ...]): labels are the next tokens, -100 at a document's end."""
+        """(batch, [(tokens, labels), ...]); a label is the next token, -100 at a document's end."""
         parts, known = [], {}
         for document, first, tokens in batch.samples:
             if document not in known:
