@@ -121,7 +121,7 @@ void MessageMover::finish(InFlight& in_flight) {
 
 // The library says what it noticed, mostly that a connection was closed; who closed it knows why.
 std::string MessageMover::cause_of(const InFlight& in_flight, const std::string& error) {
-  const std::string known = port_->first_cause();
+  std::string known = port_->first_cause();
   if (!known.empty()) return known;
   const std::int32_t peer = in_flight.posting->transfer(in_flight.transfer).peer;
   const Tag& tag = in_flight.posting->exchange().tag;

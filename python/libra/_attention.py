@@ -38,7 +38,7 @@ def attention(q, k, v, *, plan, scale=None, return_lse=False):
     """
     plan_id = plan if isinstance(plan, (int, torch.SymInt)) else plan.id
     device = q.device.type
-    if torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device):
+    if device in ("cpu", "cuda") and torch.is_autocast_enabled(device):
         q, k, v = (t.to(torch.get_autocast_dtype(device)) for t in (q, k, v))
     out, lse, _ = _forward(q, k, v, plan_id, q.shape[-1] ** -0.5 if scale is None else scale)
     if not return_lse:

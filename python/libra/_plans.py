@@ -13,8 +13,8 @@ class Plan:
     """A pool's plan for one microbatch, from `Pool.plan` or a `Planner`. Immutable.
 
     It serves every layer, forward, recompute and backward. What travels through a model is
-    `plan.id`, an int that is never used twice in a process; whoever made the plan keeps the object
-    for as long as passes use it. `plan.core` is the `PoolPlan`.
+    `plan.id`, an int that is never used twice in a process; it is good for as long as the object is
+    held, here or by the pool, which keeps the latest. `plan.core` is the `PoolPlan`.
     """
 
     def __init__(self, core, pool):
@@ -60,6 +60,6 @@ def find_plan(plan_id):
     plan = _plans.get(plan_id)
     if plan is None:
         raise _core.PlanError(
-            f"there is no plan {plan_id}: it was let go (Planner(keep=...) keeps the latest), or "
-            "made in another process")
+            f"there is no plan {plan_id}: it was let go (Pool(keep=...) says how many are kept), "
+            "or made in another process")
     return plan

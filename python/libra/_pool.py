@@ -1,6 +1,7 @@
 """A pool's workers as the ranks of a process group."""
 
 import atexit
+import collections
 import contextlib
 import itertools
 import weakref
@@ -33,14 +34,18 @@ class Pool:
       workers: ranks of a pool, P * CP, consecutive in the group; None: all of it.
       device: where q, k and v are; None: "cuda" if the group's backend is nccl, else "cpu".
       deadline: seconds that a pass waits for another rank before it fails on every rank.
+      keep: the latest plans that the pool keeps, so that their ids are good: at least the
+        microbatches of a step, times a pipeline's depth, and those that a DataLoader fetches ahead.
+      alone: a pool of this rank only, in whatever job: for evaluation.
 
     Every rank of the pool makes one, uses the same plans in the same order and closes it. Opens
     nothing: messages go over torch.distributed, on a gloo group of the same ranks.
     Raises ConfigError for a group that `workers` does not divide.
     """
 
-    def __init__(self, group=None, *, workers=None, device=None, deadline=300.0):
-        ranks = _ranks_of(group)
+    def __init__(self, group=None, *, workers=None, device=None, deadline=300.0, keep=256,
+                 alone=False):
+        ranks = [0] if alone else _ranks_of(group)
         workers = workers or len(ranks)
         if len(ranks) % workers:
             raise _core.ConfigError(
@@ -53,6 +58,7 @@ class Pool:
         self.device = torch.device(device or _device_of(group))
         self._group = _gloo_group(self.ranks, deadline) if workers > 1 else None
         self._core = self._make_worker(deadline)
+        self._kept = collections.deque(maxlen=keep)
         self._used = []  # plans since the last metrics()
         _open_pools.add(self)
 
@@ -82,9 +88,27 @@ class Pool:
             return self.adopt(options.plan(sequences))
         return self.adopt(_core.make_plan(options, sequences))
 
+    def plan_together(self, options, samples, *, tokens=None):
+        """The `Plan` of what the replicas hold now, where no sampler tells every rank: a collective
+        that gathers the lengths.
+
+        Args:
+          samples: sample lengths of this rank's packed sequence, all of it.
+          tokens: of the sequence, padding included; their sum unless given.
+        """
+        samples = [int(n) for n in samples]
+        mine = (tokens if tokens is not None else sum(samples), samples)
+        gathered = [mine] * self.workers
+        if self._group is not None:
+            dist.all_gather_object(gathered, mine, group=self._group)
+        return self.plan(options, [_core.PackedSequence(*of_rank)
+                                   for of_rank in gathered[::options.cp]])
+
     def adopt(self, core):
         """A `PoolPlan` that was made elsewhere (a `Planner`, `PoolPlan.from_bytes`) as a `Plan`."""
-        return Plan(core, self)
+        plan = Plan(core, self)
+        self._kept.append(plan)
+        return plan
 
     def metrics(self):
         """A plain dict over the passes since the last call, for W&B or TensorBoard.
@@ -179,6 +203,13 @@ def profile(pool, path):
 
 _DTYPES = {torch.float64: "fp64", torch.float32: "fp32", torch.bfloat16: "bf16",
            torch.float16: "fp16"}
+
+
+def dtype_name(dtype):
+    """"bf16" and so on. Raises ConfigError for what attention is not computed in."""
+    if dtype not in _DTYPES:
+        raise _core.ConfigError(f"attention is in bf16, fp16, fp32 or fp64, not {dtype}")
+    return _DTYPES[dtype]
 
 
 def lse_dtype(dtype):

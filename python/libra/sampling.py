@@ -8,13 +8,12 @@ pools and planned ahead of time.
     loader = DataLoader(libra.PackedDataset(dataset), batch_sampler=sampler,
                         collate_fn=libra.Collator(), num_workers=2)
     for batch in loader:
-        loss = model(**batch)               # batch["libra_plan"] reaches libra.attention
+        loss = model(**batch).loss          # batch["libra_plan"] reaches libra.attention
 
 Windows, pools and plans depend on the lengths and the options alone, so every rank that holds the
 same ones sees the same, without a word to the others.
 """
 
-import collections
 import hashlib
 
 import torch
@@ -31,19 +30,15 @@ class Planner:
       pool: the `Pool`.
       options: `PlanOptions`.
       prefetch: windows (optimizer steps) that are planned ahead, at most.
-      keep: plans that are kept after they were handed out. At least the microbatches of a step,
-        times the pipeline's depth, and those that a DataLoader fetches ahead.
       device_profile: balance its seconds, a built-in name or a JSON file; None: FLOPs.
       memory_cap: most extra bytes of a rank; more chunks and refetch are tried first.
     """
 
-    def __init__(self, pool, options, *, prefetch=2, keep=256, device_profile=None,
-                 memory_cap=None):
+    def __init__(self, pool, options, *, prefetch=2, device_profile=None, memory_cap=None):
         self.pool = pool
         self.options = options
         self.prefetch = prefetch
         self.planning = _core.Planning(options, device_profile, memory_cap)
-        self._kept = collections.deque(maxlen=keep)
         self._windows = None
         self._waited_before = 0.0
 
@@ -60,12 +55,6 @@ class Planner:
         """Counts the waits for these windows from now on."""
         self._waited_before = self.waited_seconds
         self._windows = windows
-
-    def hand_out(self, core):
-        """The `Plan` of a `PoolPlan`, kept for `keep` more."""
-        plan = self.pool.adopt(core)
-        self._kept.append(plan)
-        return plan
 
     def check(self, dp_rank, pool_size):
         """Raises ConfigError unless the pool is that of this replica."""
@@ -219,7 +208,7 @@ class PooledBatchSampler(Sampler):
     def _batch(self, window, sequences, ga_index, number):
         plan, runs = None, [(0, self.seq_len)]
         if self._planner:
-            plan = self._planner.hand_out(window.plans[ga_index])
+            plan = self._planner.pool.adopt(window.plans[ga_index])
             runs = plan.runs
         return PackedBatch(window.samples(sequences[ga_index]), seq_len=self.seq_len, runs=runs,
                            plan=plan.id if plan else None, epoch=window.epoch, window=number,
@@ -306,7 +295,8 @@ class Collator:
     Returns, for this rank's rows of the packed sequence (`batch.runs`), int64:
       input_ids [1, rows]; padding has pad_token.
       labels [1, rows]: the token that follows, already shifted; -100 where there is none. A sample
-        that is a cut document's part ends with a label all the same.
+        that is a cut document's part ends with a label all the same. As shift_labels, too, by which
+        Transformers knows that they are shifted.
       position_ids [1, rows], within the sample; padding counts on from 0 as one sample.
     and of the whole packed sequence:
       cu_seqlens [samples + 1], int32, without padding; max_seqlen, an int.
@@ -332,6 +322,7 @@ class Collator:
                 f"their lengths promise {sum(sizes)}")
         inputs = {name: self._own(tensor, batch.runs) for name, tensor in
                   (("input_ids", ids), ("labels", labels), ("position_ids", positions))}
+        inputs["shift_labels"] = inputs["labels"]
         inputs["cu_seqlens"] = torch.tensor([0, *sizes]).cumsum(0, dtype=torch.int32)
         inputs["max_seqlen"] = max(sizes, default=0)
         if batch.plan is not None:

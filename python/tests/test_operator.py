@@ -187,11 +187,14 @@ def test_evaluation_with_another_shape_uses_its_own_plan(pool):
     another.close()
 
 
-def test_a_plan_that_was_let_go_is_an_error(pool):
+def test_a_plan_that_was_let_go_is_an_error():
+    pool = libra.Pool(keep=1)
     case, plan = plan_of(pool)
     shard = shard_of(case, plan)
     gone = plan.id
     del plan
+    assert deviation(libra.attention(shard.q, shard.k, shard.v, plan=gone), shard.out) < 1e-10
+    plan_of(pool)
     with pytest.raises(libra.PlanError, match=f"no plan {gone}"):
         libra.attention(shard.q, shard.k, shard.v, plan=gone)
 

@@ -281,11 +281,10 @@ def test_lengths_that_promise_other_tokens_are_an_error():
 
 # --- plans ---------------------------------------------------------------------------------------
 
-def planned(**changes):
+def planned(**of_pool):
     options = libra.PlanOptions(q_heads=4, kv_heads=2, head_dim=8, dtype="fp64", block_tokens=16,
                                 chunks=1)
-    pool = libra.Pool()
-    planner = Planner(pool, options, **changes)
+    planner = Planner(libra.Pool(**of_pool), options)
     return planner, sampler(dp=2, pool_size=1, gbs=4, planner=planner)
 
 
@@ -299,7 +298,7 @@ def test_plans_are_those_of_the_batches_and_are_waited_for_no_longer_than_needed
     assert 0 < planner.metrics()["libra/planner_wait_seconds"] < 10
 
 
-def test_a_planner_keeps_the_latest_plans():
+def test_a_pool_keeps_the_latest_plans():
     planner, made = planned(keep=3)
     ids = [batch.plan for batch in take(made, 6)]
     for plan_id in ids[3:]:
