@@ -68,11 +68,17 @@ std::unique_ptr<MessageMover::InFlight> MessageMover::begin(const std::shared_pt
   begun->overdue_at = Clock::now() + deadline_;
   begun->bytes.resize(static_cast<std::size_t>(view.bytes()));
   const std::int32_t tag = wire_tag(posting->exchange().tag);
-  if (posting->is_send(transfer)) {
-    pack(view, begun->bytes.data());
-    begun->message = port_->send(peer, tag, begun->bytes);
-  } else {
-    begun->message = port_->receive(peer, tag, begun->bytes);
+  try {
+    if (posting->is_send(transfer)) {
+      pack(view, begun->bytes.data());
+      begun->message = port_->send(peer, tag, begun->bytes);
+    } else {
+      begun->message = port_->receive(peer, tag, begun->bytes);
+    }
+  } catch (const TransportError& error) {
+    throw TransportError(fmt::format("worker {} gave up {}: {}", ledger_->worker(),
+                                     describe(posting->exchange().tag),
+                                     cause_of(*begun, error.what())));
   }
   return begun;
 }

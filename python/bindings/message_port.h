@@ -26,6 +26,7 @@ class MessagePort {
   virtual ~MessagePort() = default;
 
   /// Begins and returns at once. Messages between two workers under one tag keep their order.
+  /// Throws TransportError if the connection is gone.
   virtual std::unique_ptr<Message> send(std::int32_t peer, std::int32_t tag,
                                         std::span<std::byte> bytes) = 0;
   virtual std::unique_ptr<Message> receive(std::int32_t peer, std::int32_t tag,

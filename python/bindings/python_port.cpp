@@ -88,8 +88,7 @@ class PythonPort final : public MessagePort {
                                             static_cast<Py_ssize_t>(bytes.size()), PyBUF_WRITE));
       return std::make_unique<PythonMessage>(port_.get().attr(what)(peer, tag, view));
     } catch (const nb::python_error& error) {
-      const std::string known = nb::cast<std::string>(port_.get().attr("first_cause")());
-      throw TransportError(known.empty() ? nb::cast<std::string>(nb::str(error.value())) : known);
+      throw TransportError(nb::cast<std::string>(nb::str(error.value())));
     }
   }
 
