@@ -3,9 +3,6 @@
 #include "libra/base/check.h"
 #include "libra/base/error.h"
 #include "python/bindings/bindings.h"
-#ifdef LIBRA_PYTHON_CUDA
-#include "libra/cuda/cuda_error.h"
-#endif
 
 namespace nb = nanobind;
 
@@ -33,9 +30,6 @@ void bind_errors(nb::module_& module) {
                   "A plan that is damaged, unknown, or not the one that the others hold.");
   bind<TransportError>(module, "TransportError", base,
                        "An exchange that failed: a peer died, disagrees, or did not come in time.");
-#ifdef LIBRA_PYTHON_CUDA
-  bind<DeviceError>(module, "DeviceError", base, "What CUDA refuses.");
-#endif
   bind<InternalError>(module, "InternalError", PyExc_AssertionError, "A bug in Libra.");
 }
 

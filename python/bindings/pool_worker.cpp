@@ -21,6 +21,7 @@ class HostSite final : public Site {
   Transport& transport() override { return *transport_; }
   AttentionBackend& attention() override { return attention_; }
   Stream& stream(std::uintptr_t) override { return stream_; }
+  Stream& agreement_stream() override { return stream_; }
   bool blocks() const override { return true; }
 
  private:
@@ -44,18 +45,18 @@ PoolWorker::~PoolWorker() = default;
 
 std::shared_ptr<BoundPlan> PoolWorker::bind(std::shared_ptr<const PoolPlan> plan,
                                             std::uintptr_t stream) {
-  Stream& used = site_->stream(stream);
-  Agreement(plan_fingerprint(*plan), context_, used).check();
-  site_->transport().take_records();
+  Agreement(plan_fingerprint(*plan), context_, site_->agreement_stream()).check();
+  collect();
   auto bound = std::make_shared<BoundPlan>(std::move(plan), context_);
   const std::int64_t arena = max_arena_bytes(*bound->plan);
   if (arena > site_->transport().arena_bytes()) {
-    used.synchronize();
+    site_->stream(stream).synchronize();
     site_->transport().reserve_arena(arena);  // the same on every worker
   }
   return bound;
 }
 
+// Whatever is thrown: what was enqueued is past, so that the caller may free its tensors.
 template <typename Pass>
 void PoolWorker::run(Stream& stream, const Pass& pass) {
   const auto begin = std::chrono::steady_clock::now();
@@ -65,8 +66,8 @@ void PoolWorker::run(Stream& stream, const Pass& pass) {
     // Nothing was enqueued here; the others have begun, and would wait until their deadline.
     if (workers() > 1) abort(error.what());
     throw;
-  } catch (const TransportError&) {
-    if (site_->blocks()) stream.synchronize();  // throws the cause if it was the stream's own
+  } catch (const Error&) {
+    stream.synchronize();  // throws the cause if it was the stream's own
     throw;
   }
   if (site_->blocks()) stream.synchronize();
@@ -85,7 +86,12 @@ void PoolWorker::backward(BoundPlan& bound, const BackwardTensors& own, double s
   run(used, [&] { bound.pipeliner.backward(own, softmax_scale, saved, scratch, used); });
 }
 
-void PoolWorker::record(bool on) {
+void PoolWorker::record(bool on, std::uintptr_t stream) {
+  if (!site_->blocks()) {
+    site_->stream(stream).synchronize();
+    collect();
+    log_.enable(on);
+  }
   recording_ = on;
   if (on) timeline_ = {};
 }
@@ -96,23 +102,35 @@ std::string PoolWorker::trace() const {
   return trace_to_json({process});
 }
 
-PassFigures PoolWorker::take_figures() { return std::exchange(figures_, {}); }
+PassFigures PoolWorker::take_figures(std::uintptr_t stream) {
+  if (!site_->blocks()) {
+    if (recording_) site_->stream(stream).synchronize();
+    collect();
+  }
+  return std::exchange(figures_, {});
+}
 
-// After each pass that is done on return: what it took, and nothing of it is kept in the log.
 void PoolWorker::account(std::chrono::nanoseconds pass_time) {
   ++figures_.passes;
   if (!site_->blocks()) return;
+  figures_.pass_seconds += std::chrono::duration<double>(pass_time).count();
+  collect();
+}
+
+// What finished passes took and moved; nothing of it stays in the log. On a GPU the log has
+// something only while it is recorded, and is read with the stream idle.
+void PoolWorker::collect() {
   const std::vector<ExchangeRecord> records = site_->transport().take_records();
   for (const ExchangeRecord& record : records) {
     figures_.bytes_sent += record.bytes_sent;
     figures_.bytes_received += record.bytes_received;
   }
+  if (recording_) timeline_.records.insert(timeline_.records.end(), records.begin(), records.end());
+  if (!site_->blocks() && !recording_) return;
   figures_.compute_seconds += log_.busy_seconds();
   if (recording_) {
     timeline_.events.insert(timeline_.events.end(), log_.events().begin(), log_.events().end());
-    timeline_.records.insert(timeline_.records.end(), records.begin(), records.end());
   }
-  figures_.pass_seconds += std::chrono::duration<double>(pass_time).count();
   log_.clear();
 }
 

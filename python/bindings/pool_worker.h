@@ -29,6 +29,8 @@ class Site {
   virtual AttentionBackend& attention() = 0;
   /// The stream that the caller's framework calls `handle`; 0 on a CPU.
   virtual Stream& stream(std::uintptr_t handle) = 0;
+  /// One that nothing else waits on for long.
+  virtual Stream& agreement_stream() = 0;
   /// Whether passes are done on return, as CPU tensors must be.
   virtual bool blocks() const = 0;
 };
@@ -49,7 +51,7 @@ struct PassFigures {
   std::int64_t passes = 0;
   std::int64_t bytes_sent = 0;
   std::int64_t bytes_received = 0;
-  double compute_seconds = 0;  ///< of attention on this worker
+  double compute_seconds = 0;  ///< of attention on this worker; on a GPU while recording only
   double pass_seconds = 0;     ///< in passes, waiting among it
 };
 
@@ -77,16 +79,18 @@ class PoolWorker {
   /// Fails every worker's passes with this reason: this one cannot go on.
   void abort(const std::string& reason) { site_->transport().abort(reason); }
 
-  /// Starts and ends the recording of a timeline.
-  void record(bool on);
+  /// Starts and ends the recording of a timeline; waits for what is enqueued on the stream.
+  void record(bool on, std::uintptr_t stream);
   /// The timeline recorded so far, as Chrome trace JSON.
   std::string trace() const;
-  PassFigures take_figures();
+  /// Waits for what is enqueued on the stream if its passes have been recorded.
+  PassFigures take_figures(std::uintptr_t stream);
 
  private:
   template <typename Pass>
   void run(Stream& stream, const Pass& pass);
   void account(std::chrono::nanoseconds pass_time);
+  void collect();
 
   std::unique_ptr<Site> site_;
   EventLog log_;

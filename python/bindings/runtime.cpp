@@ -15,6 +15,7 @@
 #include "libra/transport/host_transport.h"
 #include "libra/transport/inproc/transport.h"
 #include "python/bindings/bindings.h"
+#include "python/bindings/device_site.h"
 #include "python/bindings/message_mover.h"
 #include "python/bindings/pool_worker.h"
 #include "python/bindings/python_port.h"
@@ -118,6 +119,20 @@ class Worker {
         scale, memory_at(saved), memory_at(scratch), stream);
   }
 
+  void record(bool on, std::uintptr_t stream) {
+    const nb::gil_scoped_release unlocked;
+    get().record(on, stream);
+  }
+
+  nb::dict take_figures(std::uintptr_t stream) {
+    PassFigures figures;
+    {
+      const nb::gil_scoped_release unlocked;
+      figures = get().take_figures(stream);
+    }
+    return as_dict(figures);
+  }
+
   void abort(const std::string& reason) {
     const nb::gil_scoped_release unlocked;
     get().abort(reason);
@@ -126,6 +141,15 @@ class Worker {
  private:
   std::unique_ptr<PoolWorker> worker_;
 };
+
+std::unique_ptr<Worker> device_worker(const std::string& pool, std::int32_t worker,
+                                      std::int32_t workers, std::int32_t device, bool one_queue,
+                                      double deadline_seconds) {
+  const nb::gil_scoped_release unlocked;
+  auto site =
+      make_device_site({pool, worker, workers, device, one_queue}, within(deadline_seconds));
+  return std::make_unique<Worker>(std::make_unique<PoolWorker>(std::move(site)));
+}
 
 }  // namespace
 
@@ -141,10 +165,9 @@ void bind_runtime(nb::module_& module) {
       .def("forward", &Worker::forward)
       .def("backward", &Worker::backward)
       .def("abort", &Worker::abort, "reason"_a)
-      .def(
-          "record", [](Worker& w, bool on) { w.get().record(on); }, "on"_a)
+      .def("record", &Worker::record, "on"_a, "stream"_a)
       .def("trace", [](const Worker& w) { return w.get().trace(); })
-      .def("take_figures", [](Worker& w) { return as_dict(w.get().take_figures()); })
+      .def("take_figures", &Worker::take_figures, "stream"_a)
       .def("close", &Worker::close);
   module.def(
       "host_worker",
@@ -153,6 +176,10 @@ void bind_runtime(nb::module_& module) {
       },
       "port"_a.none(), "worker"_a, "workers"_a, "deadline"_a,
       "A worker on CPU tensors; `port` carries its messages (libra/_port.py).");
+  module.def("device_worker", &device_worker, "pool"_a, "worker"_a, "workers"_a, "device"_a,
+             "one_queue"_a, "deadline"_a,
+             "A worker on CUDA tensors of one device; `pool` is its name, the same on all its "
+             "workers and unlike any other's on this host.");
 }
 
 }  // namespace libra::python

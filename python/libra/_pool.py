@@ -4,6 +4,8 @@ import atexit
 import collections
 import contextlib
 import itertools
+import socket
+import uuid
 import weakref
 from datetime import timedelta
 
@@ -32,11 +34,14 @@ class Pool:
         TP innermost; None: the default group, or this process alone without torch.distributed.
         With pipeline parallelism: of one stage.
       workers: ranks of a pool, P * CP, consecutive in the group; None: all of it.
-      device: where q, k and v are; None: "cuda" if the group's backend is nccl, else "cpu".
+      device: where q, k and v are; None: this process's current GPU if the group's backend is
+        nccl, else "cpu". On GPUs the pool's ranks are processes of one host, a GPU each.
       deadline: seconds that a pass waits for another rank before it fails on every rank.
       keep: the latest plans that the pool keeps, so that their ids are good: at least the
         microbatches of a step, times a pipeline's depth, and those that a DataLoader fetches ahead.
       alone: a pool of this rank only, in whatever job: for evaluation.
+      one_queue: on GPUs, keep to an order of exchanges that is right also where all streams share a
+        hardware queue (CUDA_DEVICE_MAX_CONNECTIONS=1).
 
     Every rank of the pool makes one, uses the same plans in the same order and closes it. Opens
     nothing: messages go over torch.distributed, on a gloo group of the same ranks.
@@ -44,7 +49,7 @@ class Pool:
     """
 
     def __init__(self, group=None, *, workers=None, device=None, deadline=300.0, keep=256,
-                 alone=False):
+                 alone=False, one_queue=True):
         ranks = [0] if alone else _ranks_of(group)
         workers = workers or len(ranks)
         if len(ranks) % workers:
@@ -57,7 +62,9 @@ class Pool:
         self.worker = place - first  #: this rank's number in the pool
         self.device = torch.device(device or _device_of(group))
         self._group = _gloo_group(self.ranks, deadline) if workers > 1 else None
-        self._core = self._make_worker(deadline)
+        on_gpu = self.device.type == "cuda"
+        self._core = (self._device_worker(one_queue, deadline) if on_gpu else
+                      self._host_worker(deadline))
         self._kept = collections.deque(maxlen=keep)
         self._used = []  # plans since the last metrics()
         _open_pools.add(self)
@@ -67,13 +74,30 @@ class Pool:
         """P * CP."""
         return len(self.ranks)
 
-    def _make_worker(self, deadline):
+    def _host_worker(self, deadline):
         port = None
         if self._group is not None:
             store = dist.distributed_c10d._get_default_store()
             ranks = "-".join(map(str, self.ranks))
             port = TorchPort(self._group, store, f"libra/pool/{ranks}/{next(_numbers)}")
         return _core.host_worker(port, self.worker, self.workers, float(deadline))
+
+    def _device_worker(self, one_queue, deadline):
+        name = [uuid.uuid4().hex]
+        if self._group is not None:
+            dist.broadcast_object_list(name, group=self._group, group_src=0)
+            hosts = [None] * self.workers
+            dist.all_gather_object(hosts, socket.gethostname(), group=self._group)
+            if len(set(hosts)) > 1:
+                raise _core.ConfigError(
+                    f"the pool's ranks are on {len(set(hosts))} hosts: on GPUs a pool is within "
+                    "one")
+        index = self.device.index
+        if index is None:
+            index = torch.cuda.current_device() if torch.cuda.is_available() else 0
+        self.device = torch.device("cuda", index)
+        return _core.device_worker(name[0], self.worker, self.workers, index, one_queue,
+                                   float(deadline))
 
     def plan(self, options, sequences):
         """The `Plan` of these packed sequences, one a replica of the pool; the same on every rank.
@@ -118,7 +142,7 @@ class Pool:
         `bytes_received`, `compute_seconds`, `pass_seconds`, `exposed_seconds` (in passes and not
         computing).
         """
-        figures = self._core.take_figures()
+        figures = self._core.take_figures(self._stream())
         figures["exposed_seconds"] = max(
             0.0, figures["pass_seconds"] - figures["compute_seconds"])
         cores, self._used = self._used, []
@@ -183,7 +207,9 @@ class Pool:
                     f"{names} must be bf16, fp16, fp32 or fp64: one is {tensor.dtype}"))
 
     def _stream(self):
-        return 0
+        if self.device.type == "cpu":
+            return 0
+        return torch.cuda.current_stream(self.device).cuda_stream
 
     def __repr__(self):
         return f"Pool(worker {self.worker} of {self.workers}, {self.device})"
@@ -192,11 +218,11 @@ class Pool:
 @contextlib.contextmanager
 def profile(pool, path):
     """Writes what this rank's passes did inside the block to `path`, for Perfetto."""
-    pool._core.record(True)
+    pool._core.record(True, pool._stream())
     try:
         yield
     finally:
-        pool._core.record(False)
+        pool._core.record(False, pool._stream())
         with open(path, "w", encoding="utf-8") as file:
             file.write(pool._core.trace())
 
@@ -251,6 +277,9 @@ def _rows(tensor):
     dense = tensor.stride(2) == 1 or dim == 1
     dense = dense and (heads == 1 or tensor.stride(1) == dim)
     dense = dense and (tensor.shape[0] <= 1 or tensor.stride(0) >= heads * dim)
+    if tensor.is_cuda:  # copy engines and kernels want rows that begin on 16 bytes
+        step = 16 // tensor.element_size()
+        dense = dense and tensor.data_ptr() % 16 == 0 and tensor.stride(0) % step == 0
     return tensor if dense else tensor.contiguous()
 
 
