@@ -38,7 +38,7 @@ timed() {
 
 checks() { timed "$python" python/tests/gpu_checks.py; }
 
-# One setting of the width of Qwen3-30B-A3B's attention, with as many layers as are quick, by method.
+# Layers of the width of Qwen3-30B-A3B, as many as are quick, by method.
 train() {
   local method
   for method in none libra libra-faithful; do
