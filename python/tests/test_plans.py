@@ -1,8 +1,18 @@
 """Plans, pools and errors as Python sees them; nothing of torch."""
 
+import pathlib
+import re
+
 import pytest
 
 import libra
+
+def test_the_stubs_name_what_can_be_imported():
+    stub = pathlib.Path(libra.__file__).with_name("__init__.pyi").read_text(encoding="utf-8")
+    assert sorted(re.findall(r" as (\w+)$", stub, re.M)) == sorted([*libra.__all__, "__version__"])
+    for name in libra.__all__:
+        assert getattr(libra, name).__doc__, name
+
 
 TINY = dict(q_heads=8, kv_heads=4, head_dim=16, block_tokens=16, chunks=2)
 
