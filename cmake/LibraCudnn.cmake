@@ -6,14 +6,7 @@ set(LIBRA_CUDNN_FRONTEND_ROOT "" CACHE PATH "Where cudnn-frontend's include/ is"
 
 set(LIBRA_CUDNN_ENABLED OFF)
 if(LIBRA_CUDA_ENABLED)
-  if(DEFINED ENV{LIBRA_VENV})
-    set(venv $ENV{LIBRA_VENV})
-  elseif(DEFINED ENV{XDG_CACHE_HOME})
-    set(venv $ENV{XDG_CACHE_HOME}/libra/venv)
-  else()
-    set(venv $ENV{HOME}/.cache/libra/venv)
-  endif()
-  file(GLOB site_packages ${venv}/lib/python3*/site-packages)
+  file(GLOB site_packages ${LIBRA_VENV}/lib/python3*/site-packages)
 
   # Wheels of cuDNN have no libcudnn.so, only what it would point to.
   find_path(LIBRA_CUDNN_INCLUDE_DIR cudnn.h

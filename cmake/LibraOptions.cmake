@@ -17,6 +17,15 @@ set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
+# The virtual environment of scripts/bootstrap.sh, where it is looked for what comes as a wheel.
+if(DEFINED ENV{LIBRA_VENV})
+  set(LIBRA_VENV $ENV{LIBRA_VENV})
+elseif(DEFINED ENV{XDG_CACHE_HOME})
+  set(LIBRA_VENV $ENV{XDG_CACHE_HOME}/libra/venv)
+else()
+  set(LIBRA_VENV $ENV{HOME}/.cache/libra/venv)
+endif()
+
 find_program(LIBRA_CCACHE ccache)
 if(LIBRA_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${LIBRA_CCACHE})

@@ -6,6 +6,7 @@ set -euo pipefail
 
 packages=(cmake ninja-build g++ ccache libfmt-dev nlohmann-json3-dev libcli11-dev)
 wheels=()
+requirements='' # a file of more wheels
 # Where there is a CUDA compiler, the GPU rooms are built; cuDNN's C++ headers come from PyPI.
 nvcc=$(command -v nvcc || echo "${CUDA_PATH:-/usr/local/cuda}/bin/nvcc")
 if [ -x "$nvcc" ]; then
@@ -15,7 +16,10 @@ fi
 for step in "$@"; do
   case $step in
     build) ;;
-    test) packages+=(libgtest-dev libgmock-dev libopenmpi-dev openmpi-bin) ;;
+    test)
+      packages+=(libgtest-dev libgmock-dev libopenmpi-dev openmpi-bin python3-venv python3-dev)
+      requirements=$(dirname "$0")/../python/requirements-test.txt
+      ;;
     lint) packages+=(clang-14 clang-tidy-14 clang-format-14 shellcheck git
       libgtest-dev libgmock-dev libopenmpi-dev openmpi-bin) ;;
     bench) packages+=(libbenchmark-dev) ;;
@@ -95,6 +99,22 @@ install_wheels() {
       echo "bootstrap: going on without $wheel" >&2
     fi
   done
+  [ -z "$requirements" ] || install_requirements
+}
+
+# What the tests of the Python package need: 4 GB, of which torch and CUDA's libraries are most.
+install_requirements() {
+  local stamp
+  stamp=$venv/requirements-$(sha256sum <"$requirements" | cut -c 1-16)
+  [ ! -e "$stamp" ] || return 0
+  echo "bootstrap: installing ${requirements##*/} (4 GB)"
+  if { [ -x "$venv/bin/pip" ] || python3 -m venv "$venv"; } >>"$log" 2>&1 &&
+    "$venv/bin/pip" install --quiet --no-deps --requirement "$requirements" >>"$log" 2>&1; then
+    touch "$stamp"
+  else
+    tail -n 5 "$log" >&2
+    echo "bootstrap: going on without the tests of the Python package" >&2
+  fi
 }
 
 log=$(mktemp)

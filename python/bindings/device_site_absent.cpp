@@ -1,0 +1,13 @@
+#include "libra/base/error.h"
+#include "python/bindings/device_site.h"
+
+namespace libra::python {
+
+std::unique_ptr<Site> make_device_site(const DevicePlace& /*place*/,
+                                       const TransportOptions& /*options*/) {
+  throw ConfigError(
+      "this build of Libra has no CUDA: keep tensors on the CPU, or install it where nvcc, cuDNN "
+      "and cudnn-frontend are found");
+}
+
+}  // namespace libra::python

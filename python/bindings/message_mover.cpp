@@ -1,0 +1,162 @@
+#include "python/bindings/message_mover.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+#include <utility>
+
+#include "libra/base/error.h"
+#include "libra/transport/messages.h"
+
+namespace libra::python {
+namespace {
+
+// As libra/transport/mpi names the exchanges in flight, in 27 bits.
+std::int32_t wire_tag(const Tag& tag) {
+  const std::int32_t step = tag.step % (1 << 12);
+  return (((step << 3 | static_cast<std::int32_t>(tag.phase)) << 8 | tag.chunk) << 4) | tag.round;
+}
+
+void pack(const StridedView& from, std::byte* to) {
+  for (std::int64_t row = 0; row < from.rows; ++row, to += from.row_bytes)
+    std::memcpy(to, from.data + row * from.stride_bytes, static_cast<std::size_t>(from.row_bytes));
+}
+
+void unpack(const std::byte* from, const StridedView& to) {
+  for (std::int64_t row = 0; row < to.rows; ++row, from += to.row_bytes)
+    std::memcpy(to.data + row * to.stride_bytes, from, static_cast<std::size_t>(to.row_bytes));
+}
+
+}  // namespace
+
+MessageMover::MessageMover(std::shared_ptr<MessagePort> port, std::shared_ptr<Ledger> ledger,
+                           const TransportOptions& options)
+    : port_(std::move(port)),
+      ledger_(std::move(ledger)),
+      deadline_(options.deadline),
+      thread_([this] { serve(); }) {}
+
+MessageMover::~MessageMover() { leave(); }
+
+void MessageMover::arm(const std::shared_ptr<Posting>& posting) {
+  ledger_->arm(*posting);
+  for (std::size_t transfer = 0; transfer < posting->transfers(); ++transfer) {
+    if (posting->transfer(transfer).local.bytes() == 0) {
+      ledger_->came(*posting, transfer);
+      ledger_->finished(*posting, transfer);
+      continue;
+    }
+    std::unique_ptr<InFlight> begun = begin(posting, transfer);
+    const std::lock_guard lock(mutex_);
+    in_flight_.push_back(std::move(begun));
+    changed_.notify_one();
+  }
+}
+
+std::unique_ptr<MessageMover::InFlight> MessageMover::begin(const std::shared_ptr<Posting>& posting,
+                                                            std::size_t transfer) {
+  const auto& [peer, view, offset] = posting->transfer(transfer);
+  if (peer == ledger_->worker()) {
+    throw ConfigError(fmt::format("worker {} exchanges with itself in {}: copy instead", peer,
+                                  describe(posting->exchange().tag)));
+  }
+  auto begun = std::make_unique<InFlight>();
+  begun->posting = posting;
+  begun->transfer = transfer;
+  begun->overdue_at = Clock::now() + deadline_;
+  begun->bytes.resize(static_cast<std::size_t>(view.bytes()));
+  const std::int32_t tag = wire_tag(posting->exchange().tag);
+  try {
+    if (posting->is_send(transfer)) {
+      pack(view, begun->bytes.data());
+      begun->message = port_->send(peer, tag, begun->bytes);
+    } else {
+      begun->message = port_->receive(peer, tag, begun->bytes);
+    }
+  } catch (const TransportError& error) {
+    throw TransportError(fmt::format("worker {} gave up {}: {}", ledger_->worker(),
+                                     describe(posting->exchange().tag),
+                                     cause_of(*begun, error.what())));
+  }
+  return begun;
+}
+
+void MessageMover::serve() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return leaving_ || !in_flight_.empty(); });
+    if (in_flight_.empty()) return;
+    const std::unique_ptr<InFlight> first = std::move(in_flight_.front());
+    in_flight_.pop_front();
+    if (failed_) {
+      lock.unlock();  // a message lets go of what is Python's
+    } else {
+      lock.unlock();
+      finish(*first);
+    }
+    first->message.reset();
+    lock.lock();
+  }
+}
+
+void MessageMover::finish(InFlight& in_flight) {
+  const auto left =
+      std::chrono::duration_cast<std::chrono::milliseconds>(in_flight.overdue_at - Clock::now());
+  const std::string error = in_flight.message->wait(std::max(left, std::chrono::milliseconds(1)));
+  if (!error.empty()) {
+    fail(cause_of(in_flight, error));
+    return;
+  }
+  Posting& posting = *in_flight.posting;
+  ledger_->hold();  // a failure is reported once nothing writes into the caller's memory
+  bool failed = false;
+  {
+    const std::lock_guard lock(mutex_);
+    failed = failed_;
+  }
+  if (!failed) {
+    ledger_->came(posting, in_flight.transfer);
+    if (!posting.is_send(in_flight.transfer))
+      unpack(in_flight.bytes.data(), posting.transfer(in_flight.transfer).local);
+    ledger_->finished(posting, in_flight.transfer);
+  }
+  ledger_->release();
+}
+
+// The library says what it noticed, mostly that a connection was closed; who closed it knows why.
+std::string MessageMover::cause_of(const InFlight& in_flight, const std::string& error) {
+  std::string known = port_->first_cause();
+  if (!known.empty()) return known;
+  const std::int32_t peer = in_flight.posting->transfer(in_flight.transfer).peer;
+  const Tag& tag = in_flight.posting->exchange().tag;
+  if (Clock::now() >= in_flight.overdue_at)
+    return overdue_message(ledger_->worker(), deadline_, {peer}, tag);
+  return fmt::format("worker {} lost worker {} in {}: {}", ledger_->worker(), peer, describe(tag),
+                     error);
+}
+
+void MessageMover::fail(const std::string& cause) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(failed_, true)) return;
+  }
+  port_->fail(cause);
+  const std::string first = port_->first_cause();
+  ledger_->fail(first.empty() ? cause : first);
+}
+
+void MessageMover::leave() {
+  if (!thread_.joinable()) return;
+  if (const std::string open = ledger_->first_open(); !open.empty())
+    fail(fmt::format("worker {} left before {} was complete", ledger_->worker(), open));
+  {
+    const std::lock_guard lock(mutex_);
+    leaving_ = true;
+    changed_.notify_one();
+  }
+  thread_.join();
+}
+
+}  // namespace libra::python

@@ -1,0 +1,72 @@
+// A Mover (host_transport.h) over any library that sends and receives contiguous messages, one a
+// transfer: torch.distributed's gloo has nothing to ask whether a message has come, only waits.
+//
+//   auto mover = std::make_shared<MessageMover>(port, ledger, workers, options);
+//   HostTransport transport("torch", workers, ledger, mover);
+//
+// Messages begin when their posting's turn comes, and are awaited in that order by one thread. So a
+// posting is seen to be complete only after those before it: right if every worker posts in the
+// same order (posts_ahead is false).
+//
+// Memory: messages go from and to buffers of their own, so that a library that can't be stopped
+// reaches none of the caller's memory after a failure.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "libra/transport/host_transport.h"
+#include "python/bindings/message_port.h"
+
+namespace libra::python {
+
+class MessageMover final : public Mover {
+ public:
+  MessageMover(std::shared_ptr<MessagePort> port, std::shared_ptr<Ledger> ledger,
+               const TransportOptions& options);
+  ~MessageMover() override;
+  MessageMover(const MessageMover&) = delete;
+  MessageMover& operator=(const MessageMover&) = delete;
+
+  bool posts_ahead() const override { return false; }
+  void arm(const std::shared_ptr<Posting>& posting) override;
+  void fail(const std::string& cause) override;
+  void leave() override;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  struct InFlight {
+    std::shared_ptr<Posting> posting;
+    std::size_t transfer = 0;
+    Clock::time_point overdue_at;
+    std::vector<std::byte> bytes;
+    std::unique_ptr<Message> message;  // below the bytes that it refers to
+  };
+
+  std::unique_ptr<InFlight> begin(const std::shared_ptr<Posting>& posting, std::size_t transfer);
+  void serve();
+  void finish(InFlight& in_flight);
+  std::string cause_of(const InFlight& in_flight, const std::string& error);
+
+  std::shared_ptr<MessagePort> port_;
+  std::shared_ptr<Ledger> ledger_;
+  std::chrono::milliseconds deadline_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::unique_ptr<InFlight>> in_flight_;  // guarded
+  bool leaving_ = false;                             // guarded
+  bool failed_ = false;                              // guarded
+
+  std::thread thread_;  // last: it uses everything above
+};
+
+}  // namespace libra::python

@@ -1,0 +1,37 @@
+// From sequences to plans under one set of options: the cost that is balanced, and the memory cap.
+//
+//   const Planning planning(options, "h200", memory_cap);   // or nullopt: FLOPs, no cap
+//   const PoolPlan plan = planning.plan(sequences);          // any thread
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "libra/plan/pool_plan.h"
+
+namespace libra::python {
+
+class Planning {
+ public:
+  /// Throws InputError for a device profile that is not there.
+  Planning(PlanOptions options, const std::optional<std::string>& device_profile,
+           std::optional<std::int64_t> memory_cap);
+
+  /// Throws ConfigError for options or sequences that break a rule.
+  PoolPlan plan(const std::vector<PackedSequence>& sequences) const;
+
+  /// What grouping into pools balances.
+  std::int64_t cost(const PackedSequence& sequence) const;
+
+  const PlanOptions& options() const { return options_; }
+
+ private:
+  PlanOptions options_;
+  PieceCost cost_;
+  std::int32_t cost_heads_;
+  std::optional<std::int64_t> memory_cap_;
+};
+
+}  // namespace libra::python

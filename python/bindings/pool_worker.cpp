@@ -1,0 +1,137 @@
+#include "python/bindings/pool_worker.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "libra/attention/reference/reference_attention.h"
+#include "libra/base/error.h"
+#include "libra/base/task_queue.h"
+#include "libra/plan/memory_plan.h"
+#include "libra/runtime/agreement.h"
+
+namespace libra::python {
+namespace {
+
+class HostSite final : public Site {
+ public:
+  explicit HostSite(std::unique_ptr<Transport> transport) : transport_(std::move(transport)) {}
+
+  Transport& transport() override { return *transport_; }
+  AttentionBackend& attention() override { return attention_; }
+  Stream& stream(std::uintptr_t) override { return stream_; }
+  Stream& agreement_stream() override { return stream_; }
+  bool blocks() const override { return true; }
+
+ private:
+  std::unique_ptr<Transport> transport_;
+  ReferenceAttention attention_;
+  TaskQueue stream_;
+};
+
+}  // namespace
+
+std::unique_ptr<Site> make_host_site(std::unique_ptr<Transport> transport) {
+  return std::make_unique<HostSite>(std::move(transport));
+}
+
+PoolWorker::PoolWorker(std::unique_ptr<Site> site)
+    : site_(std::move(site)), context_{site_->attention(), site_->transport(), log_} {
+  log_.enable(site_->blocks());
+}
+
+PoolWorker::~PoolWorker() = default;
+
+std::shared_ptr<BoundPlan> PoolWorker::bind(std::shared_ptr<const PoolPlan> plan,
+                                            std::uintptr_t stream) {
+  Agreement(plan_fingerprint(*plan), context_, site_->agreement_stream()).check();
+  collect();
+  auto bound = std::make_shared<BoundPlan>(std::move(plan), context_);
+  const std::int64_t arena = max_arena_bytes(*bound->plan);
+  if (arena > site_->transport().arena_bytes()) {
+    site_->stream(stream).synchronize();
+    site_->transport().reserve_arena(arena);  // the same on every worker
+  }
+  return bound;
+}
+
+// Whatever is thrown: what was enqueued is past, so that the caller may free its tensors.
+template <typename Pass>
+void PoolWorker::run(Stream& stream, const Pass& pass) {
+  const auto begin = std::chrono::steady_clock::now();
+  try {
+    pass();
+  } catch (const ConfigError& error) {
+    // Nothing was enqueued here; the others have begun, and would wait until their deadline.
+    if (workers() > 1) abort(error.what());
+    throw;
+  } catch (const Error&) {
+    stream.synchronize();  // throws the cause if it was the stream's own
+    throw;
+  }
+  if (site_->blocks()) stream.synchronize();
+  account(std::chrono::steady_clock::now() - begin);
+}
+
+void PoolWorker::forward(BoundPlan& bound, const ForwardTensors& own, double softmax_scale,
+                         std::byte* saved, std::uintptr_t stream) {
+  Stream& used = site_->stream(stream);
+  run(used, [&] { bound.pipeliner.forward(own, softmax_scale, saved, used); });
+}
+
+void PoolWorker::backward(BoundPlan& bound, const BackwardTensors& own, double softmax_scale,
+                          std::byte* saved, std::byte* scratch, std::uintptr_t stream) {
+  Stream& used = site_->stream(stream);
+  run(used, [&] { bound.pipeliner.backward(own, softmax_scale, saved, scratch, used); });
+}
+
+void PoolWorker::record(bool on, std::uintptr_t stream) {
+  if (!site_->blocks()) {
+    site_->stream(stream).synchronize();
+    collect();
+    log_.enable(on);
+  }
+  recording_ = on;
+  if (on) timeline_ = {};
+}
+
+std::string PoolWorker::trace() const {
+  TraceProcess process =
+      measured_timeline(fmt::format("worker {} of the pool", worker()), {timeline_});
+  return trace_to_json({process});
+}
+
+PassFigures PoolWorker::take_figures(std::uintptr_t stream) {
+  if (!site_->blocks()) {
+    if (recording_) site_->stream(stream).synchronize();
+    collect();
+  }
+  return std::exchange(figures_, {});
+}
+
+void PoolWorker::account(std::chrono::nanoseconds pass_time) {
+  ++figures_.passes;
+  if (!site_->blocks()) return;
+  figures_.pass_seconds += std::chrono::duration<double>(pass_time).count();
+  collect();
+}
+
+// What finished passes took and moved; nothing of it stays in the log. On a GPU the log has
+// something only while it is recorded, and is read with the stream idle.
+void PoolWorker::collect() {
+  const std::vector<ExchangeRecord> records = site_->transport().take_records();
+  for (const ExchangeRecord& record : records) {
+    figures_.bytes_sent += record.bytes_sent;
+    figures_.bytes_received += record.bytes_received;
+  }
+  if (recording_) timeline_.records.insert(timeline_.records.end(), records.begin(), records.end());
+  if (!site_->blocks() && !recording_) return;
+  figures_.compute_seconds += log_.busy_seconds();
+  if (recording_) {
+    timeline_.events.insert(timeline_.events.end(), log_.events().begin(), log_.events().end());
+  }
+  log_.clear();
+}
+
+}  // namespace libra::python

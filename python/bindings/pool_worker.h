@@ -1,0 +1,103 @@
+// One worker of a pool in a training process: its transport, attention and streams, and the passes
+// that it runs with them, layer after layer, plan after plan.
+//
+//   PoolWorker worker(std::move(site));
+//   std::shared_ptr<BoundPlan> bound = worker.bind(plan);            // agrees with the pool
+//   worker.forward(*bound, tensors, scale, saved, stream_handle);
+//
+// Every worker binds the same plans and runs the same passes in the same order. One launching
+// thread at a time.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "libra/runtime/pipeliner.h"
+#include "libra/runtime/trace.h"
+
+namespace libra::python {
+
+/// Where a pool's passes run: on TaskQueues, or on the streams of one GPU.
+class Site {
+ public:
+  virtual ~Site() = default;
+  virtual Transport& transport() = 0;
+  virtual AttentionBackend& attention() = 0;
+  /// The stream that the caller's framework calls `handle`; 0 on a CPU.
+  virtual Stream& stream(std::uintptr_t handle) = 0;
+  /// One that nothing else waits on for long.
+  virtual Stream& agreement_stream() = 0;
+  /// Whether passes are done on return, as CPU tensors must be.
+  virtual bool blocks() const = 0;
+};
+
+std::unique_ptr<Site> make_host_site(std::unique_ptr<Transport> transport);
+
+/// A plan with what its passes need on this worker.
+struct BoundPlan {
+  BoundPlan(std::shared_ptr<const PoolPlan> given, WorkerContext& context)
+      : plan(std::move(given)), pipeliner(*plan, context) {}
+
+  std::shared_ptr<const PoolPlan> plan;
+  Pipeliner pipeliner;
+};
+
+/// Sums over the passes since the last time that they were taken.
+struct PassFigures {
+  std::int64_t passes = 0;
+  std::int64_t bytes_sent = 0;
+  std::int64_t bytes_received = 0;
+  double compute_seconds = 0;  ///< of attention on this worker; on a GPU while recording only
+  double pass_seconds = 0;     ///< in passes, waiting among it
+};
+
+class PoolWorker {
+ public:
+  explicit PoolWorker(std::unique_ptr<Site> site);
+  ~PoolWorker();
+  PoolWorker(const PoolWorker&) = delete;
+  PoolWorker& operator=(const PoolWorker&) = delete;
+
+  std::string transport_name() const { return site_->transport().name(); }
+  std::int32_t worker() const { return site_->transport().worker(); }
+  std::int32_t workers() const { return site_->transport().workers(); }
+
+  /// Waits until all workers have come here. Throws PlanError if another one has another plan,
+  /// ConfigError if the pool has other workers than the plan.
+  std::shared_ptr<BoundPlan> bind(std::shared_ptr<const PoolPlan> plan, std::uintptr_t stream);
+
+  /// As Pipeliner's. Whatever is thrown, the other workers are told.
+  void forward(BoundPlan& bound, const ForwardTensors& own, double softmax_scale, std::byte* saved,
+               std::uintptr_t stream);
+  void backward(BoundPlan& bound, const BackwardTensors& own, double softmax_scale,
+                std::byte* saved, std::byte* scratch, std::uintptr_t stream);
+
+  /// Fails every worker's passes with this reason: this one cannot go on.
+  void abort(const std::string& reason) { site_->transport().abort(reason); }
+
+  /// Starts and ends the recording of a timeline; waits for what is enqueued on the stream.
+  void record(bool on, std::uintptr_t stream);
+  /// The timeline recorded so far, as Chrome trace JSON.
+  std::string trace() const;
+  /// Waits for what is enqueued on the stream if its passes have been recorded.
+  PassFigures take_figures(std::uintptr_t stream);
+
+ private:
+  template <typename Pass>
+  void run(Stream& stream, const Pass& pass);
+  void account(std::chrono::nanoseconds pass_time);
+  void collect();
+
+  std::unique_ptr<Site> site_;
+  EventLog log_;
+  WorkerContext context_;
+  PassFigures figures_;
+  bool recording_ = false;
+  WorkerTrace timeline_;
+};
+
+}  // namespace libra::python

@@ -1,0 +1,185 @@
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "libra/base/error.h"
+#include "libra/transport/check_exchange.h"
+#include "libra/transport/host_transport.h"
+#include "libra/transport/inproc/transport.h"
+#include "python/bindings/bindings.h"
+#include "python/bindings/device_site.h"
+#include "python/bindings/message_mover.h"
+#include "python/bindings/pool_worker.h"
+#include "python/bindings/python_port.h"
+
+namespace nb = nanobind;
+using namespace nanobind::literals;
+
+namespace libra::python {
+namespace {
+
+// (address, dtype, rows, heads, dim, row stride, head stride), as libra/_tensors.py makes it.
+using Tensor = std::tuple<std::uintptr_t, std::string, std::int64_t, std::int32_t, std::int32_t,
+                          std::int64_t, std::int64_t>;
+
+TensorView tensor_view(const Tensor& tensor) {
+  const auto& [address, dtype, rows, heads, dim, row_stride, head_stride] = tensor;
+  return {reinterpret_cast<void*>(address),
+          parse_dtype(dtype),
+          rows,
+          heads,
+          dim,
+          row_stride,
+          head_stride};
+}
+
+std::byte* memory_at(std::uintptr_t address) { return reinterpret_cast<std::byte*>(address); }
+
+TransportOptions within(double deadline_seconds) {
+  TransportOptions options;
+  options.deadline = std::chrono::milliseconds(static_cast<std::int64_t>(deadline_seconds * 1e3));
+  check_options(options);
+  return options;
+}
+
+std::unique_ptr<PoolWorker> host_worker(nb::object port, std::int32_t worker, std::int32_t workers,
+                                        double deadline_seconds) {
+  const TransportOptions options = within(deadline_seconds);
+  std::unique_ptr<Transport> transport;
+  if (workers == 1) {
+    transport = std::move(make_inproc_group(1, options).front());
+  } else {
+    auto ledger = std::make_shared<Ledger>(worker, options);
+    auto mover = std::make_shared<MessageMover>(make_python_port(std::move(port)), ledger, options);
+    transport = std::make_unique<HostTransport>("torch.distributed", workers, std::move(ledger),
+                                                std::move(mover));
+  }
+  return std::make_unique<PoolWorker>(make_host_site(std::move(transport)));
+}
+
+nb::dict as_dict(const PassFigures& figures) {
+  nb::dict dict;
+  dict["passes"] = figures.passes;
+  dict["bytes_sent"] = figures.bytes_sent;
+  dict["bytes_received"] = figures.bytes_received;
+  dict["compute_seconds"] = figures.compute_seconds;
+  dict["pass_seconds"] = figures.pass_seconds;
+  return dict;
+}
+
+// What Python holds: the interpreter's lock is let go wherever a peer or a thread may be waited
+// for, on the way out too.
+class Worker {
+ public:
+  explicit Worker(std::unique_ptr<PoolWorker> worker) : worker_(std::move(worker)) {}
+  ~Worker() { close(); }
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  void close() {
+    const nb::gil_scoped_release unlocked;
+    worker_.reset();
+  }
+
+  PoolWorker& get() const {
+    if (!worker_) throw ConfigError("the pool has been closed: make a new one");
+    return *worker_;
+  }
+
+  std::shared_ptr<BoundPlan> bind(std::shared_ptr<PoolPlan> plan, std::uintptr_t stream) {
+    const nb::gil_scoped_release unlocked;
+    return get().bind(std::move(plan), stream);
+  }
+
+  void forward(BoundPlan& bound, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& o,
+               const Tensor& lse, double scale, std::uintptr_t saved, std::uintptr_t stream) {
+    const nb::gil_scoped_release unlocked;
+    get().forward(
+        bound, {tensor_view(q), tensor_view(k), tensor_view(v), tensor_view(o), tensor_view(lse)},
+        scale, memory_at(saved), stream);
+  }
+
+  void backward(BoundPlan& bound, const Tensor& q, const Tensor& k, const Tensor& v,
+                const Tensor& o, const Tensor& lse, const Tensor& d_o, const Tensor& dq,
+                const Tensor& dk, const Tensor& dv, double scale, std::uintptr_t saved,
+                std::uintptr_t scratch, std::uintptr_t stream) {
+    const nb::gil_scoped_release unlocked;
+    get().backward(
+        bound,
+        {tensor_view(q), tensor_view(k), tensor_view(v), tensor_view(o), tensor_view(lse),
+         tensor_view(d_o), tensor_view(dq), tensor_view(dk), tensor_view(dv)},
+        scale, memory_at(saved), memory_at(scratch), stream);
+  }
+
+  void record(bool on, std::uintptr_t stream) {
+    const nb::gil_scoped_release unlocked;
+    get().record(on, stream);
+  }
+
+  nb::dict take_figures(std::uintptr_t stream) {
+    PassFigures figures;
+    {
+      const nb::gil_scoped_release unlocked;
+      figures = get().take_figures(stream);
+    }
+    return as_dict(figures);
+  }
+
+  void abort(const std::string& reason) {
+    const nb::gil_scoped_release unlocked;
+    get().abort(reason);
+  }
+
+ private:
+  std::unique_ptr<PoolWorker> worker_;
+};
+
+std::unique_ptr<Worker> device_worker(const std::string& pool, std::int32_t worker,
+                                      std::int32_t workers, std::int32_t device, bool one_queue,
+                                      double deadline_seconds) {
+  const nb::gil_scoped_release unlocked;
+  auto site =
+      make_device_site({pool, worker, workers, device, one_queue}, within(deadline_seconds));
+  return std::make_unique<Worker>(std::make_unique<PoolWorker>(std::move(site)));
+}
+
+}  // namespace
+
+void bind_runtime(nb::module_& module) {
+  nb::class_<BoundPlan>(module, "BoundPlan", "A plan that the pool has agreed on.")
+      .def_prop_ro("saved_bytes",
+                   [](const BoundPlan& bound) { return bound.pipeliner.memory().saved.bytes; })
+      .def_prop_ro("scratch_bytes",
+                   [](const BoundPlan& bound) { return bound.pipeliner.memory().scratch.bytes; });
+  nb::class_<Worker>(module, "Worker", "One worker of a pool; see libra/_pool.py.")
+      .def_prop_ro("transport", [](const Worker& w) { return w.get().transport_name(); })
+      .def("bind", &Worker::bind, "plan"_a, "stream"_a)
+      .def("forward", &Worker::forward)
+      .def("backward", &Worker::backward)
+      .def("abort", &Worker::abort, "reason"_a)
+      .def("record", &Worker::record, "on"_a, "stream"_a)
+      .def("trace", [](const Worker& w) { return w.get().trace(); })
+      .def("take_figures", &Worker::take_figures, "stream"_a)
+      .def("close", &Worker::close);
+  module.def(
+      "host_worker",
+      [](nb::object port, std::int32_t worker, std::int32_t workers, double deadline) {
+        return std::make_unique<Worker>(host_worker(std::move(port), worker, workers, deadline));
+      },
+      "port"_a.none(), "worker"_a, "workers"_a, "deadline"_a,
+      "A worker on CPU tensors; `port` carries its messages (libra/_port.py).");
+  module.def("device_worker", &device_worker, "pool"_a, "worker"_a, "workers"_a, "device"_a,
+             "one_queue"_a, "deadline"_a,
+             "A worker on CUDA tensors of one device; `pool` is its name, the same on all its "
+             "workers and unlike any other's on this host.");
+}
+
+}  // namespace libra::python

@@ -1,0 +1,91 @@
+// Windows of a training run, packed, grouped into pools and planned on a thread of its own, some
+// windows ahead of the trainer.
+//
+//   WindowPlanner planner(lengths, options);
+//   const PlannedWindow& window = planner.next();   // waits only if planning is behind
+//   window.plans[ga_index]                            // of this rank's pool
+//
+// Every rank that holds the same lengths and options sees the same windows and pools; it plans
+// only its own. next() may be called by one thread; nothing here communicates.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "libra/corpus/window.h"
+#include "libra/plan/pool_assignment.h"
+#include "python/bindings/planning.h"
+
+namespace libra::python {
+
+struct WindowPlannerOptions {
+  WindowOptions window;
+  std::int32_t dp = 1;
+  std::int32_t pool_size = 1;  ///< P
+  Grouping grouping = Grouping::kVrsp;
+  std::int32_t dp_rank = 0;
+  std::int64_t from_epoch = 0;    ///< windows before it are packed, but neither grouped nor planned
+  std::int64_t skip_windows = 0;  ///< the same for these, of that epoch
+  std::int32_t prefetch = 2;      ///< windows that are ready ahead of the trainer, at most
+  std::shared_ptr<const Planning> planning;  ///< null: windows are grouped and not planned
+};
+
+/// One optimizer step.
+struct PlannedWindow {
+  std::int64_t epoch = 0;
+  std::vector<Packed> sequences;
+  PoolAssignment assignment;
+  std::vector<std::shared_ptr<const PoolPlan>> plans;  ///< by GA index; empty without planning
+  double planning_seconds = 0;
+};
+
+/// Windows of one epoch: those whose first sequence belongs to it. Packs all epochs up to it, if
+/// windows are carried over.
+std::int64_t windows_in_epoch(std::vector<std::int64_t> lengths, const WindowOptions& options,
+                              std::int64_t epoch);
+
+class WindowPlanner {
+ public:
+  /// Throws ConfigError for options that break a rule.
+  WindowPlanner(std::vector<std::int64_t> lengths, WindowPlannerOptions options);
+  ~WindowPlanner();
+  WindowPlanner(const WindowPlanner&) = delete;
+  WindowPlanner& operator=(const WindowPlanner&) = delete;
+
+  /// The next window. Throws what went wrong while it was made, now and at every later call.
+  std::shared_ptr<const PlannedWindow> next();
+
+  /// How long next() has waited for windows that were not ready, in seconds.
+  double waited_seconds() const { return waited_seconds_; }
+
+  const WindowPlannerOptions& options() const { return options_; }
+
+ private:
+  void serve();
+  bool closing();
+  Window first_window();
+  std::shared_ptr<const PlannedWindow> make_window(Window packed);
+  void plan(PlannedWindow& window) const;
+
+  Corpus corpus_;
+  WindowPlannerOptions options_;
+  WindowStream windows_;
+  double waited_seconds_ = 0;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::shared_ptr<const PlannedWindow>> ready_;  // guarded
+  std::exception_ptr failure_;                              // guarded
+  bool closing_ = false;                                    // guarded
+
+  std::thread thread_;  // last: it uses everything above
+};
+
+}  // namespace libra::python

@@ -1,0 +1,289 @@
+"""A pool's workers as the ranks of a process group."""
+
+import atexit
+import collections
+import contextlib
+import itertools
+import socket
+import uuid
+import weakref
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+
+from libra import _core
+from libra._plans import Plan
+from libra._port import TorchPort
+
+_open_pools = weakref.WeakSet()
+_numbers = itertools.count()
+
+
+@atexit.register
+def _close_pools():
+    for pool in list(_open_pools):
+        pool.close()
+
+
+class Pool:
+    """The ranks that balance attention among themselves: P replicas of CP ranks.
+
+    Args:
+      group: a `ProcessGroup` or `DeviceMesh` of ranks in the order (replica, token part, TP rank),
+        TP innermost; None: the default group, or this process alone without torch.distributed.
+        With pipeline parallelism: of one stage.
+      workers: ranks of a pool, P * CP, consecutive in the group; None: all of it.
+      device: where q, k and v are; None: this process's current GPU if the group's backend is
+        nccl, else "cpu". On GPUs the pool's ranks are processes of one host, a GPU each.
+      deadline: seconds that a pass waits for another rank before it fails on every rank.
+      keep: the latest plans that the pool keeps, so that their ids are good: at least the
+        microbatches of a step, times a pipeline's depth, and those that a DataLoader fetches ahead.
+      alone: a pool of this rank only, in whatever job: for evaluation.
+      one_queue: on GPUs, keep to an order of exchanges that is right also where all streams share a
+        hardware queue (CUDA_DEVICE_MAX_CONNECTIONS=1).
+
+    Every rank of the pool makes one, uses the same plans in the same order and closes it. Opens
+    nothing: messages go over torch.distributed, on a gloo group of the same ranks.
+    Raises ConfigError for a group that `workers` does not divide.
+    """
+
+    def __init__(self, group=None, *, workers=None, device=None, deadline=300.0, keep=256,
+                 alone=False, one_queue=True):
+        ranks = [0] if alone else _ranks_of(group)
+        workers = workers or len(ranks)
+        if len(ranks) % workers:
+            raise _core.ConfigError(
+                f"pools of {workers} workers do not divide a group of {len(ranks)} ranks: P * CP "
+                "must divide DP * CP")
+        place = ranks.index(dist.get_rank()) if len(ranks) > 1 else 0
+        first = place - place % workers
+        self.ranks = ranks[first:first + workers]  #: global ranks, by worker
+        self.worker = place - first  #: this rank's number in the pool
+        self.device = torch.device(device or _device_of(group))
+        self._group = _gloo_group(self.ranks, deadline) if workers > 1 else None
+        on_gpu = self.device.type == "cuda"
+        self._core = (self._device_worker(one_queue, deadline) if on_gpu else
+                      self._host_worker(deadline))
+        self._kept = collections.deque(maxlen=keep)
+        self._used = []  # plans since the last metrics()
+        _open_pools.add(self)
+
+    @property
+    def workers(self):
+        """P * CP."""
+        return len(self.ranks)
+
+    def _host_worker(self, deadline):
+        port = None
+        if self._group is not None:
+            store = dist.distributed_c10d._get_default_store()
+            ranks = "-".join(map(str, self.ranks))
+            port = TorchPort(self._group, store, f"libra/pool/{ranks}/{next(_numbers)}")
+        return _core.host_worker(port, self.worker, self.workers, float(deadline))
+
+    def _device_worker(self, one_queue, deadline):
+        name = [uuid.uuid4().hex]
+        if self._group is not None:
+            dist.broadcast_object_list(name, group=self._group, group_src=0)
+            hosts = [None] * self.workers
+            dist.all_gather_object(hosts, socket.gethostname(), group=self._group)
+            if len(set(hosts)) > 1:
+                raise _core.ConfigError(
+                    f"the pool's ranks are on {len(set(hosts))} hosts: on GPUs a pool is within "
+                    "one")
+        index = self.device.index
+        if index is None:
+            index = torch.cuda.current_device() if torch.cuda.is_available() else 0
+        self.device = torch.device("cuda", index)
+        return _core.device_worker(name[0], self.worker, self.workers, index, one_queue,
+                                   float(deadline))
+
+    def plan(self, options, sequences):
+        """The `Plan` of these packed sequences, one a replica of the pool; the same on every rank.
+
+        Args:
+          options: `PlanOptions`, or `Planning` for costs in seconds or a memory cap.
+          sequences: of `PackedSequence`, or lists of sample lengths without padding.
+        Raises ConfigError for options or sequences that break a rule.
+        """
+        sequences = [_sequence(sequence) for sequence in sequences]
+        if isinstance(options, _core.Planning):
+            return self.adopt(options.plan(sequences))
+        return self.adopt(_core.make_plan(options, sequences))
+
+    def plan_together(self, options, samples, *, tokens=None):
+        """The `Plan` of what the replicas hold now, where no sampler tells every rank: a collective
+        that gathers the lengths.
+
+        Args:
+          samples: sample lengths of this rank's packed sequence, all of it.
+          tokens: of the sequence, padding included; their sum unless given.
+        """
+        samples = [int(n) for n in samples]
+        mine = (tokens if tokens is not None else sum(samples), samples)
+        gathered = [mine] * self.workers
+        if self._group is not None:
+            dist.all_gather_object(gathered, mine, group=self._group)
+        return self.plan(options, [_core.PackedSequence(*of_rank)
+                                   for of_rank in gathered[::options.cp]])
+
+    def adopt(self, core):
+        """A `PoolPlan` that was made elsewhere (a `Planner`, `PoolPlan.from_bytes`) as a `Plan`."""
+        plan = Plan(core, self)
+        self._kept.append(plan)
+        return plan
+
+    def metrics(self):
+        """A plain dict over the passes since the last call, for W&B or TensorBoard.
+
+        Means over the plans used: `skew` (slowest rank over the mean if nothing moved), `balance`
+        (the same as planned), `tiles_moved`. Sums on this rank: `passes`, `bytes_sent`,
+        `bytes_received`, `compute_seconds`, `pass_seconds`, `exposed_seconds` (in passes and not
+        computing).
+        """
+        figures = self._core.take_figures(self._stream())
+        figures["exposed_seconds"] = max(
+            0.0, figures["pass_seconds"] - figures["compute_seconds"])
+        cores, self._used = self._used, []
+        for name in ("skew", "balance", "tiles_moved") if cores else ():
+            figures[name] = sum(getattr(core, name) for core in cores) / len(cores)
+        return {f"libra/{name}": value for name, value in figures.items()}
+
+    def close(self):
+        """Ends the pool's threads. At exit it is done for you."""
+        self._core.close()
+        _open_pools.discard(self)
+
+    def bind(self, plan):
+        """What passes of the plan need, agreed on by all ranks at its first use."""
+        if plan.bound is None:
+            plan.bound = self._core.bind(plan.core, self._stream())
+            self._used.append(plan.core)
+        return plan.bound
+
+    def forward(self, plan, q, k, v, scale):
+        """(out, lse, saved) of this rank's rows. See libra.attention."""
+        self._check("q, k and v", q, k, v)
+        bound = self.bind(plan)
+        q, k, v = map(_rows, (q, k, v))
+        out = q.new_empty(q.shape[0], q.shape[1], v.shape[2])
+        lse = q.new_empty(q.shape[0], q.shape[1], dtype=lse_dtype(q.dtype))
+        saved = q.new_empty(bound.saved_bytes, dtype=torch.uint8)
+        self._core.forward(bound, _view(q), _view(k), _view(v), _view(out), _view(lse), scale,
+                           saved.data_ptr(), self._stream())
+        return out, lse, saved
+
+    def backward(self, plan, d_out, q, k, v, out, lse, saved, scale):
+        """(dq, dk, dv)."""
+        self._check("the gradient", d_out)
+        bound = self.bind(plan)
+        d_out, q, k, v = map(_rows, (d_out, q, k, v))
+        dq, dk, dv = (torch.empty_like(t, memory_format=torch.contiguous_format)
+                      for t in (q, k, v))
+        scratch = q.new_empty(bound.scratch_bytes, dtype=torch.uint8)
+        self._core.backward(bound, _view(q), _view(k), _view(v), _view(out), _view(lse),
+                            _view(d_out), _view(dq), _view(dk), _view(dv), scale,
+                            saved.data_ptr(), scratch.data_ptr(), self._stream())
+        return dq, dk, dv
+
+    def fail(self, error):
+        """Tells the other ranks that this one cannot go on, and raises the error."""
+        if self.workers > 1:
+            self._core.abort(str(error))
+        raise error
+
+    def _check(self, names, *tensors):
+        for tensor in tensors:
+            if tensor.dim() != 3:
+                self.fail(_core.ConfigError(
+                    f"{names} must be [tokens, heads, dim]: one has {tensor.dim()} dimensions"))
+            if tensor.device.type != self.device.type:
+                self.fail(_core.ConfigError(
+                    f"{names} must be on {self.device.type}, where the pool's plans run: one is "
+                    f"on {tensor.device.type}"))
+            if tensor.dtype not in _DTYPES:
+                self.fail(_core.ConfigError(
+                    f"{names} must be bf16, fp16, fp32 or fp64: one is {tensor.dtype}"))
+
+    def _stream(self):
+        if self.device.type == "cpu":
+            return 0
+        return torch.cuda.current_stream(self.device).cuda_stream
+
+    def __repr__(self):
+        return f"Pool(worker {self.worker} of {self.workers}, {self.device})"
+
+
+@contextlib.contextmanager
+def profile(pool, path):
+    """Writes what this rank's passes did inside the block to `path`, for Perfetto."""
+    pool._core.record(True, pool._stream())
+    try:
+        yield
+    finally:
+        pool._core.record(False, pool._stream())
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(pool._core.trace())
+
+
+_DTYPES = {torch.float64: "fp64", torch.float32: "fp32", torch.bfloat16: "bf16",
+           torch.float16: "fp16"}
+
+
+def dtype_name(dtype):
+    """"bf16" and so on. Raises ConfigError for what attention is not computed in."""
+    if dtype not in _DTYPES:
+        raise _core.ConfigError(f"attention is in bf16, fp16, fp32 or fp64, not {dtype}")
+    return _DTYPES[dtype]
+
+
+def lse_dtype(dtype):
+    """In which the log-sum-exp is kept: float64 for float64, float32 for all others."""
+    return torch.float64 if dtype == torch.float64 else torch.float32
+
+
+def _ranks_of(group):
+    if group is None and not (dist.is_available() and dist.is_initialized()):
+        return [0]
+    if hasattr(group, "mesh"):
+        return group.mesh.flatten().tolist()
+    return dist.get_process_group_ranks(group)
+
+
+def _device_of(group):
+    if hasattr(group, "device_type"):
+        return group.device_type
+    if dist.is_available() and dist.is_initialized() and "nccl" in dist.get_backend(group):
+        return "cuda"
+    return "cpu"
+
+
+def _gloo_group(ranks, deadline):
+    return dist.new_group(ranks, backend="gloo", timeout=timedelta(seconds=deadline),
+                          use_local_synchronization=True, group_desc="libra")
+
+
+def _sequence(sequence):
+    if isinstance(sequence, _core.PackedSequence):
+        return sequence
+    samples = [int(tokens) for tokens in sequence]
+    return _core.PackedSequence(sum(samples), samples)
+
+
+def _rows(tensor):
+    """The tensor, or a copy, as rows whose heads lie one after the other: what can be exchanged."""
+    heads, dim = tensor.shape[1:]
+    dense = tensor.stride(2) == 1 or dim == 1
+    dense = dense and (heads == 1 or tensor.stride(1) == dim)
+    dense = dense and (tensor.shape[0] <= 1 or tensor.stride(0) >= heads * dim)
+    if tensor.is_cuda:  # copy engines and kernels want rows that begin on 16 bytes
+        step = 16 // tensor.element_size()
+        dense = dense and tensor.data_ptr() % 16 == 0 and tensor.stride(0) % step == 0
+    return tensor if dense else tensor.contiguous()
+
+
+def _view(tensor):
+    rows, heads, *dim = tensor.shape
+    dim = dim[0] if dim else 1
+    return (tensor.data_ptr(), _DTYPES[tensor.dtype], rows, heads, dim, tensor.stride(0), dim)

@@ -1,0 +1,334 @@
+"""From sample lengths to microbatches: which sequences this replica trains on, packed, grouped into
+pools and planned ahead of time.
+
+    pool = libra.Pool(workers=P * CP)
+    planner = libra.Planner(pool, options)
+    sampler = libra.PooledBatchSampler(lengths, seq_len=65536, gbs=128, pool_size=P,
+                                       planner=planner)
+    loader = DataLoader(libra.PackedDataset(dataset), batch_sampler=sampler,
+                        collate_fn=libra.Collator(), num_workers=2)
+    for batch in loader:
+        loss = model(**batch).loss          # batch["libra_plan"] reaches libra.attention
+
+Windows, pools and plans depend on the lengths and the options alone, so every rank that holds the
+same ones sees the same, without a word to the others.
+"""
+
+import hashlib
+
+import torch
+from torch.utils.data import Sampler
+
+from libra import _core
+from libra._lengths import read_lengths
+
+
+class Planner:
+    """Plans of the pools that this rank belongs to, made on a C++ thread ahead of the trainer.
+
+    Args:
+      pool: the `Pool`.
+      options: `PlanOptions`.
+      prefetch: windows (optimizer steps) that are planned ahead, at most.
+      device_profile: balance its seconds, a built-in name or a JSON file; None: FLOPs.
+      memory_cap: most extra bytes of a rank; more chunks and refetch are tried first.
+    """
+
+    def __init__(self, pool, options, *, prefetch=2, device_profile=None, memory_cap=None):
+        self.pool = pool
+        self.options = options
+        self.prefetch = prefetch
+        self.planning = _core.Planning(options, device_profile, memory_cap)
+        self._windows = None
+        self._waited_before = 0.0
+
+    @property
+    def waited_seconds(self):
+        """How long the trainer has waited for plans, in total."""
+        return self._waited_before + (self._windows.waited_seconds if self._windows else 0.0)
+
+    def metrics(self):
+        """A plain dict beside `Pool.metrics()`."""
+        return {"libra/planner_wait_seconds": self.waited_seconds}
+
+    def attach(self, windows):
+        """Counts the waits for these windows from now on."""
+        self._waited_before = self.waited_seconds
+        self._windows = windows
+
+    def check(self, dp_rank, pool_size):
+        """Raises ConfigError unless the pool is that of this replica."""
+        cp = self.options.cp
+        if self.pool.workers != pool_size * cp:
+            raise _core.ConfigError(
+                f"the pool has {self.pool.workers} workers: P {pool_size} x CP {cp} needs "
+                f"{pool_size * cp}")
+        if self.pool.worker // cp != dp_rank % pool_size:
+            raise _core.ConfigError(
+                f"this rank is replica {self.pool.worker // cp} of its pool and dp_rank is "
+                f"{dp_rank}: P {pool_size} consecutive replicas of {cp} ranks form a pool")
+
+
+class PackedBatch(list):
+    """One microbatch of one replica: the documents of a packed sequence, as indices.
+
+    Attributes:
+      samples: [(document, first token, tokens), ...] in order; a document may be cut.
+      seq_len: tokens of the packed sequence, padding included.
+      runs: [(begin, end), ...] of its tokens that this rank holds, in local order.
+      plan: id of the plan; None without a planner.
+      epoch, window, ga_index: where in the run it is; windows count within the epoch.
+    """
+
+    def __init__(self, samples, **attributes):
+        super().__init__(document for document, _, _ in samples)
+        self.samples = samples
+        self.__dict__.update(attributes)
+
+
+class PooledBatchSampler(Sampler):
+    """This replica's packed sequences, one a microbatch: a batch sampler for a DataLoader.
+
+    Yields `PackedBatch`es, GBS / DP of them an optimizer step, the same number on every rank. Like
+    torch's samplers it repeats its epoch until `set_epoch`.
+
+    Args:
+      lengths: whatever `read_lengths` takes.
+      seq_len: tokens of a packed sequence.
+      gbs: packed sequences of an optimizer step.
+      pool_size: P, consecutive replicas that form a pool.
+      dp, dp_rank: replicas, and which this is; from torch.distributed and the planner's CP unless
+        given.
+      planner: a `Planner`; None: sequences are grouped and not planned.
+      packing: "first-fit", "best-fit-decreasing" or "concat".
+      oversize: of documents longer than seq_len: "error", "truncate", "split" or "drop".
+      keep_empty: documents without a token stay, as samples of length 0.
+      order: "shuffled", "file-order-once" or "file-order".
+      last_window: of sequences that fill no step at the end of an epoch: "carry" them into the next
+        epoch's first step, so that nothing is lost, or "drop" them.
+      grouping: "vrsp", "production", "zigzag" or "zigzag_swap".
+      seed: of the order.
+
+    Raises ConfigError for options that break a rule, InputError for lengths that cannot be.
+    """
+
+    def __init__(self, lengths, *, seq_len, gbs, pool_size, dp=None, dp_rank=None, planner=None,
+                 packing="first-fit", oversize="error", keep_empty=True, order="shuffled",
+                 last_window="carry", grouping="vrsp", seed=0):
+        self._lengths = read_lengths(lengths)
+        cp = planner.options.cp if planner else 1
+        self.dp, self.dp_rank = _replica(dp, dp_rank, cp)
+        self.gbs, self.pool_size, self.seq_len = gbs, pool_size, seq_len
+        _core.check_window(gbs, self.dp, pool_size)
+        if planner:
+            planner.check(self.dp_rank, pool_size)
+        self._planner = planner
+        self._grouping = grouping
+        words = dict(seq_len=seq_len, gbs=gbs, packing=packing, oversize=oversize,
+                     keep_empty=keep_empty, order=order, last_window=last_window, seed=seed)
+        self._options = _core.WindowOptions(**words)
+        self._identity = _identity(self._lengths, words)
+        self._counts = {}  # windows by epoch
+        self._epoch = 0
+        self._done = 0  # microbatches of the epoch handed out
+        self._resumed = False
+        self._stream = None
+
+    @property
+    def microbatches(self):
+        """GBS / DP: microbatches of an optimizer step."""
+        return self.gbs // self.dp
+
+    def __len__(self):
+        """Microbatches of this epoch. Packs all of it, the first time."""
+        if self._epoch not in self._counts:
+            self._counts[self._epoch] = _core.windows_in_epoch(
+                self._lengths, self._options, self._epoch)
+        return self._counts[self._epoch] * self.microbatches
+
+    def set_epoch(self, epoch):
+        """What the next iteration yields. Does nothing if it is the epoch that was resumed."""
+        if epoch != self._epoch:
+            self._epoch, self._done, self._resumed = epoch, 0, False
+
+    def state_dict(self, microbatches=None):
+        """Where the run is. microbatches: of this epoch, trained on; None: handed out so far, which
+        a DataLoader with workers is ahead of."""
+        done = self._done if microbatches is None else microbatches
+        return dict(epoch=self._epoch, microbatches=done, gbs=self.gbs, dp=self.dp,
+                    pool_size=self.pool_size, identity=self._identity)
+
+    def load_state_dict(self, state):
+        """Goes on where `state_dict()` was taken, in the middle of a step too.
+
+        Raises ConfigError for other lengths or options; and in the middle of a step for another DP
+        or P, which at the end of one may change.
+        """
+        if state["identity"] != self._identity or state["gbs"] != self.gbs:
+            raise _core.ConfigError(
+                "the state is of other lengths or options (seq_len, gbs, packing, oversize, order, "
+                "last_window, seed): resume with the same ones")
+        windows, rest = divmod(state["microbatches"], state["gbs"] // state["dp"])
+        if rest and (state["dp"], state["pool_size"]) != (self.dp, self.pool_size):
+            raise _core.ConfigError(
+                f"the state is in the middle of a step of DP {state['dp']}, P "
+                f"{state['pool_size']}: resume with these, or from the end of a step")
+        self._epoch, self._done = state["epoch"], windows * self.microbatches + rest
+        self._resumed = True
+
+    def __iter__(self):
+        if not self._resumed:
+            self._done = 0
+        self._resumed = False
+        epoch = self._epoch
+        number, first = divmod(self._done, self.microbatches)
+        windows = self._windows_from(epoch, number)
+        while (window := windows.take(epoch)) is not None:
+            sequences = window.microbatches(self.dp, self.dp_rank)
+            for ga_index in range(first, len(sequences)):
+                batch = self._batch(window, sequences, ga_index, number)
+                self._done += 1
+                yield batch
+            number, first = number + 1, 0
+
+    def _windows_from(self, epoch, number):
+        """A stream that comes to this window next: the one at hand, or a new one."""
+        if self._stream and self._stream.next_is(epoch, number):
+            return self._stream
+        planner = self._planner
+        self._stream = _Windows(_core.WindowPlanner(
+            self._lengths, self._options, dp=self.dp, dp_rank=self.dp_rank,
+            pool_size=self.pool_size, grouping=self._grouping, from_epoch=epoch,
+            skip_windows=number, prefetch=planner.prefetch if planner else 2,
+            planning=planner.planning if planner else None), epoch, number)
+        if planner:
+            planner.attach(self._stream.core)
+        return self._stream
+
+    def _batch(self, window, sequences, ga_index, number):
+        plan, runs = None, [(0, self.seq_len)]
+        if self._planner:
+            plan = self._planner.pool.adopt(window.plans[ga_index])
+            runs = plan.runs
+        return PackedBatch(window.samples(sequences[ga_index]), seq_len=self.seq_len, runs=runs,
+                           plan=plan.id if plan else None, epoch=window.epoch, window=number,
+                           ga_index=ga_index)
+
+
+class _Windows:
+    """A stream of windows with one that may have been taken too early: the next epoch's first."""
+
+    def __init__(self, core, epoch, number):
+        self.core = core
+        self._held = None
+        self._at = (epoch, number)
+
+    def next_is(self, epoch, number):
+        return self._at == (epoch, number)
+
+    def take(self, epoch):
+        window = self._held or self.core.next()
+        self._held = None
+        if window.epoch != epoch:
+            self._held, self._at = window, (window.epoch, 0)
+            return None
+        self._at = (epoch, self._at[1] + 1)
+        return window
+
+
+def _replica(dp, dp_rank, cp):
+    import torch.distributed as dist
+
+    if dp is None or dp_rank is None:
+        known = dist.is_available() and dist.is_initialized()
+        ranks, rank = (dist.get_world_size(), dist.get_rank()) if known else (1, 0)
+        dp = ranks // cp if dp is None else dp
+        dp_rank = rank // cp if dp_rank is None else dp_rank
+    return dp, dp_rank
+
+
+def _identity(lengths, words):
+    digest = hashlib.blake2b(lengths.tobytes(), digest_size=16)
+    digest.update(repr(sorted(words.items())).encode())
+    return digest.hexdigest()
+
+
+class PackedDataset(torch.utils.data.Dataset):
+    """A map-style dataset of documents, fetched as `PackedBatch`es.
+
+    An item is a mapping with `key` (and "labels", -100 where there is no loss, if you have them),
+    or the tokens themselves.
+    """
+
+    def __init__(self, dataset, key="input_ids"):
+        self.dataset = dataset
+        self.key = key
+
+    def __len__(self):
+        return len(self.dataset)
+
+    def __getitem__(self, index):
+        return self.dataset[index]
+
+    def __getitems__(self, batch):
+        """(batch, [(tokens, labels), ...]); a label is the next token, -100 at a document's end."""
+        parts, known = [], {}
+        for document, first, tokens in batch.samples:
+            if document not in known:
+                known = {document: self._document(document)}
+            ids, labels = known[document]
+            parts.append((ids[first:first + tokens], labels[first:first + tokens]))
+        return batch, parts
+
+    def _document(self, document):
+        item = self.dataset[document]
+        mapping = hasattr(item, "keys")
+        ids = torch.as_tensor(item[self.key] if mapping else item, dtype=torch.int64)
+        labels = torch.as_tensor(item["labels"] if mapping and "labels" in item else ids,
+                                 dtype=torch.int64)
+        return ids, torch.cat([labels[1:], labels.new_full((min(1, len(ids)),), -100)])
+
+
+class Collator:
+    """Makes the model's inputs of what `PackedDataset` fetched. A collate_fn; needs no plan.
+
+    Returns, for this rank's rows of the packed sequence (`batch.runs`), int64:
+      input_ids [1, rows]; padding has pad_token.
+      labels [1, rows]: the token that follows, already shifted; -100 where there is none. A sample
+        that is a cut document's part ends with a label all the same. As shift_labels, too, by which
+        Transformers knows that they are shifted.
+      position_ids [1, rows], within the sample; padding counts on from 0 as one sample.
+    and of the whole packed sequence:
+      cu_seqlens [samples + 1], int32, without padding; max_seqlen, an int.
+      libra_plan: the id for `libra.attention`; left out without a planner.
+
+    batch_dim=False leaves out the leading 1.
+    """
+
+    def __init__(self, pad_token=0, batch_dim=True):
+        self.pad_token = pad_token
+        self.batch_dim = batch_dim
+
+    def __call__(self, fetched):
+        batch, parts = fetched
+        sizes = [tokens for _, _, tokens in batch.samples]
+        padding = batch.seq_len - sum(sizes)
+        ids = torch.cat([ids for ids, _ in parts] + [torch.full((padding,), self.pad_token)])
+        labels = torch.cat([labels for _, labels in parts] + [torch.full((padding,), -100)])
+        positions = torch.cat([torch.arange(tokens) for tokens in [*sizes, padding]])
+        if len(ids) != batch.seq_len:
+            raise _core.InputError(
+                f"documents {sorted(set(batch))[:4]}... have {len(ids) - padding} tokens where "
+                f"their lengths promise {sum(sizes)}")
+        inputs = {name: self._own(tensor, batch.runs) for name, tensor in
+                  (("input_ids", ids), ("labels", labels), ("position_ids", positions))}
+        inputs["shift_labels"] = inputs["labels"]
+        inputs["cu_seqlens"] = torch.tensor([0, *sizes]).cumsum(0, dtype=torch.int32)
+        inputs["max_seqlen"] = max(sizes, default=0)
+        if batch.plan is not None:
+            inputs["libra_plan"] = batch.plan
+        return inputs
+
+    def _own(self, tensor, runs):
+        own = torch.cat([tensor[begin:end] for begin, end in runs] or [tensor[:0]])
+        return own[None] if self.batch_dim else own

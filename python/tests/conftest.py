@@ -1,0 +1,18 @@
+import pytest
+
+from worlds import World
+
+
+@pytest.fixture(scope="module")
+def worlds():
+    """worlds(n): n processes of one torch.distributed job, kept for the tests of a file."""
+    made = {}
+
+    def world(size):
+        if size not in made:
+            made[size] = World(size)
+        return made[size]
+
+    yield world
+    for each in made.values():
+        each.close()

@@ -1,0 +1,309 @@
+"""What must hold on two GPUs, a process each: run by test_gpu.py, or as a program where there is no
+pytest.
+
+    PYTHONPATH=build/gpu/python python3 python/tests/gpu_checks.py [name]...
+"""
+
+import functools
+import os
+import signal
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+from torch.utils.checkpoint import checkpoint
+
+import libra
+from worlds import World
+
+SAMPLES = [[[2048], [256] * 7 + [100, 0, 1, 1]], [[1500, 548], [64] * 32]]
+SHAPE = (8, 2, 128, 128)
+TOKENS = 2048
+
+
+def attention_by_sample(q, k, v, samples):
+    """torch's own attention of a whole sequence, sample by sample, in the inputs' dtype."""
+    outs, begin = [], 0
+    for tokens in samples:
+        if tokens == 0:
+            continue
+        part = (t[begin:begin + tokens].transpose(0, 1)[None] for t in (q, k, v))
+        out = torch.nn.functional.scaled_dot_product_attention(
+            *part, is_causal=True, enable_gqa=True)
+        outs.append(out[0].transpose(0, 1))
+        begin += tokens
+    outs.append(q.new_zeros(q.shape[0] - begin, q.shape[1], v.shape[2]))
+    return torch.cat(outs)
+
+
+def tensors(replica, device, shape=SHAPE):
+    q_heads, kv_heads, head_dim, value_dim = shape
+    random = torch.Generator().manual_seed(replica)
+    sizes = [(q_heads, head_dim), (kv_heads, head_dim), (kv_heads, value_dim),
+             (q_heads, value_dim)]
+    return [torch.randn(TOKENS, *size, generator=random).bfloat16().to(device) for size in sizes]
+
+
+def options(cp=1, shape=SHAPE, **changes):
+    q_heads, kv_heads, head_dim, value_dim = shape
+    given = dict(q_heads=q_heads, kv_heads=kv_heads, head_dim=head_dim, value_dim=value_dim,
+                 cp=cp, block_tokens=256, head_shards=2, chunks=2)
+    return libra.PlanOptions(**{**given, **changes})
+
+
+class Rank:
+    """This process's GPU, pool, plan and shard; `case`: index of SAMPLES."""
+
+    def __init__(self, cp=1, case=0, deadline=60.0, one_queue=True, shape=SHAPE, **changes):
+        rank = dist.get_rank()
+        self.device = torch.device("cuda", rank)
+        torch.cuda.set_device(self.device)
+        self.pool = libra.Pool(device=self.device, deadline=deadline, one_queue=one_queue)
+        replicas = self.pool.workers // cp
+        self.samples = SAMPLES[case][self.pool.worker // cp]
+        self.plan = self.pool.plan(options(cp, shape, **changes), [
+            libra.PackedSequence(TOKENS, samples) for samples in SAMPLES[case][:replicas]])
+        self.whole = tensors(self.pool.worker // cp, self.device, shape)
+        self.rows = self.plan.token_index().to(self.device)
+
+    def own(self):
+        q, k, v, d_out = (t[self.rows].clone() for t in self.whole)
+        return *(t.requires_grad_() for t in (q, k, v)), d_out
+
+    def reference(self, dtype):
+        """out, dq, dk, dv of the own rows, computed by torch in this dtype."""
+        q, k, v, d_out = (t.to(dtype) for t in self.whole)
+        inputs = [t.detach().requires_grad_() for t in (q, k, v)]
+        out = attention_by_sample(*inputs, self.samples)
+        out.backward(d_out)
+        return [t.detach()[self.rows].float() for t in (out, *(t.grad for t in inputs))]
+
+
+def judge(rank, out, inputs, d_out):
+    """Errors against fp32 are at most twice those of torch in bf16, as FlashAttention's tests."""
+    for tensor in inputs:
+        tensor.grad = None
+    out.backward(d_out)
+    exact, torchs = rank.reference(torch.float32), rank.reference(torch.bfloat16)
+    ours = [out.detach().float(), *(t.grad.float() for t in inputs)]
+    for name, our, theirs, right in zip(("out", "dq", "dk", "dv"), ours, torchs, exact):
+        error, allowed = (our - right).abs().max(), 2 * (theirs - right).abs().max() + 1e-4
+        assert error <= allowed, (name, float(error), float(allowed))
+
+
+def attend(attention=libra.attention, **of_rank):
+    rank = Rank(**of_rank)
+    q, k, v, d_out = rank.own()
+    judge(rank, attention(q, k, v, plan=rank.plan), (q, k, v), d_out)
+    rank.pool.close()
+
+
+def strided(q, k, v, plan):
+    def fused(t):
+        return torch.cat([t, t], 1)[:, :t.shape[1]]
+
+    def heads_first(t):
+        return t.transpose(0, 1).contiguous().transpose(0, 1)
+
+    return libra.attention(fused(q), heads_first(k), fused(v), plan=plan)
+
+
+def recomputed(q, k, v, plan):
+    return checkpoint(functools.partial(libra.attention, plan=plan.id), q, k, v,
+                      use_reentrant=False)
+
+
+def compiled(q, k, v, plan):
+    function = torch.compile(
+        lambda q, k, v, plan: libra.attention(q * 1.0, k, v, plan=plan), fullgraph=True)
+    return function(q, k, v, plan.id)
+
+
+def on_a_side_stream(q, k, v, plan):
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        out = libra.attention(q, k, v, plan=plan)
+    torch.cuda.current_stream().wait_stream(stream)
+    return out
+
+
+def in_flight():
+    """Two microbatches forward, then backward in the other order; and many layers after another."""
+    rank = Rank(case=0)
+    other = rank.pool.plan(options(), [libra.PackedSequence(TOKENS, s) for s in SAMPLES[1]])
+    q, k, v, d_out = rank.own()
+    outs = [libra.attention(q, k, v, plan=plan) for plan in (rank.plan, other, rank.plan)]
+    outs[1].backward(d_out, retain_graph=True)
+    for out in (outs[0], outs[2]):
+        judge(rank, out, (q, k, v), d_out)
+    torch.cuda.synchronize()
+    before = torch.cuda.memory_allocated()
+    for _ in range(50):
+        libra.attention(q, k, v, plan=rank.plan).backward(d_out)
+    torch.cuda.synchronize()
+    assert torch.cuda.memory_allocated() <= before
+    rank.pool.close()
+
+
+def frozen_and_eval():
+    rank = Rank()
+    q, k, v, d_out = rank.own()
+    libra.attention(q, k.detach(), v.detach(), plan=rank.plan).backward(d_out)
+    assert k.grad is None and q.grad is not None
+    with torch.inference_mode():
+        out = libra.attention(q, k, v, plan=rank.plan)
+    assert (out.float() - rank.reference(torch.float32)[0]).abs().max() < 0.05
+    rank.pool.close()
+
+
+def traced():
+    rank = Rank()
+    q, k, v, d_out = rank.own()
+    path = f"libra-trace-{dist.get_rank()}.json"
+    libra.attention(q, k, v, plan=rank.plan).backward(d_out)
+    rank.pool.metrics()
+    with libra.profile(rank.pool, path):
+        libra.attention(q, k, v, plan=rank.plan).backward(d_out)
+        figures = rank.pool.metrics()
+    os.unlink(path)
+    assert figures["libra/passes"] == 2 and figures["libra/compute_seconds"] > 0, figures
+    assert figures["libra/bytes_sent"] + figures["libra/bytes_received"] > 0, figures
+    rank.pool.close()
+
+
+def wrong_tensors():
+    rank = Rank()
+    q, k, v, _ = rank.own()
+    if dist.get_rank() == 1:
+        q, k, v = q.float(), k.float(), v.float()
+    begin = time.monotonic()
+    try:
+        libra.attention(q, k, v, plan=rank.plan)
+        torch.cuda.synchronize()
+        libra.attention(q, k, v, plan=rank.plan)
+        raise AssertionError("nothing was raised")
+    except libra.Error as error:
+        assert time.monotonic() - begin < 30
+        return f"{type(error).__name__}: {error}"
+    finally:
+        rank.pool.close()
+
+
+def cpu_tensors():
+    rank = Rank()
+    try:
+        libra.attention(*(t.cpu() for t in rank.own()[:3]), plan=rank.plan)
+        raise AssertionError("nothing was raised")
+    except libra.ConfigError as error:
+        assert "must be on cuda" in str(error)
+    finally:
+        rank.pool.close()
+
+
+def a_rank_dies():
+    rank = Rank(deadline=5.0)
+    q, k, v, _ = rank.own()
+    libra.attention(q, k, v, plan=rank.plan)
+    torch.cuda.synchronize()
+    if dist.get_rank() == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    begin = time.monotonic()
+    try:
+        for _ in range(3):
+            out = libra.attention(q, k, v, plan=rank.plan)
+            torch.cuda.synchronize()
+        raise AssertionError("nothing was raised")
+    except libra.TransportError as error:
+        assert time.monotonic() - begin < 15
+        assert "worker 1" in str(error), error
+        return str(error)
+
+
+def times():
+    """Not a check: how long a layer takes, Libra's and torch's own on the own sequence."""
+    tokens = 65536
+    rank_number = dist.get_rank()
+    device = torch.device("cuda", rank_number)
+    torch.cuda.set_device(device)
+    pool = libra.Pool(device=device)
+    samples = [[tokens], [1024] * 64]
+    figures = {}
+    for placer in ("none", "reserve"):
+        plan = pool.plan(
+            libra.PlanOptions(q_heads=32, kv_heads=8, head_dim=128, placer=placer, chunks=2),
+            [libra.PackedSequence(tokens, s) for s in samples])
+        q, k, v, d_out = (torch.randn(tokens, heads, 128, device=device, dtype=torch.bfloat16)
+                          for heads in (32, 8, 8, 32))
+        inputs = [t.requires_grad_() for t in (q, k, v)]
+        for step in range(8):
+            if step == 3:
+                torch.cuda.synchronize()
+                dist.barrier()
+                begin = time.monotonic()
+            libra.attention(*inputs, plan=plan).backward(d_out)
+        torch.cuda.synchronize()
+        figures[placer] = round((time.monotonic() - begin) / 5 * 1e3, 2)
+    pool.close()
+    return f"ms a layer, forward and backward: {figures}"
+
+
+CHECKS = {
+    "P2": functools.partial(attend),
+    "CP2": functools.partial(attend, cp=2),
+    "CP2 zigzag-document": functools.partial(attend, cp=2, home="zigzag-document", chunks=1),
+    "P2 refetch": functools.partial(attend, backward="refetch"),
+    "P2 paper": functools.partial(attend, placer="paper", local_first=False),
+    "P2 posts ahead": functools.partial(attend, one_queue=False),
+    "P2 dim 64": functools.partial(attend, shape=(8, 8, 64, 64)),
+    "P2 another case": functools.partial(attend, case=1),
+    "strides": functools.partial(attend, strided),
+    "checkpointing": functools.partial(attend, recomputed),
+    "compile": functools.partial(attend, compiled),
+    "side stream": functools.partial(attend, on_a_side_stream),
+    "in flight": in_flight,
+    "frozen and eval": frozen_and_eval,
+    "traced": traced,
+    "CPU tensors": cpu_tensors,
+    "times": times,
+}
+
+
+def check(name):
+    """On a fresh job of two ranks; returns what rank 0 says."""
+    world = World(2)
+    try:
+        return world.run(CHECKS[name])[0]
+    finally:
+        world.close()
+
+
+def check_failures():
+    world = World(2)
+    errors = world.run(wrong_tensors)
+    world.close()
+    assert errors[1].startswith("ConfigError: Q is "), errors
+    assert errors[0].startswith("TransportError: "), errors
+    world = World(2)
+    outcomes = world.outcomes(a_rank_dies)
+    world.close()
+    assert outcomes[1][1] == "died" and not outcomes[0][1], outcomes
+    return [*errors, outcomes[0][0]]
+
+
+def main(names):
+    failed = 0
+    for name in names or [*CHECKS, "failures"]:
+        begin = time.monotonic()
+        try:
+            said = check_failures() if name == "failures" else check(name)
+            print(f"ok      {name}: {time.monotonic() - begin:.1f} s {said or ''}", flush=True)
+        except Exception as error:
+            failed += 1
+            print(f"FAILED  {name}: {error}", flush=True)
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,48 @@
+"""The examples as a user starts them, tiny."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TINY = ("--seq-len 512 --gbs 4 --hidden 32 --layers 2 --heads 4 --kv-heads 2 --head-dim 8 "
+        "--vocabulary 61 --block 64 --chunks 1 --steps 6 --oversize split --lr 0.01").split()
+
+
+def train(tmp_path, ranks, *options):
+    log = tmp_path / "log.jsonl"
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node",
+               str(ranks), str(ROOT / "examples/train_qwen3.py"), "--lengths",
+               str(ROOT / "data/mix.npy"), "--json", str(log), *TINY, *options]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=250,
+                         env={**os.environ, "OMP_NUM_THREADS": "1"})
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    return [json.loads(line) for line in log.read_text().splitlines()]
+
+
+def test_qwen3_trains_along_one_loss_curve_whatever_the_method_and_layout(tmp_path):
+    curves = {}
+    for name, ranks, options in [
+            ("one rank", 1, "--attention none"),
+            ("P2", 2, "--pool 2"),
+            ("CP2 ulysses, FSDP2", 2, "--cp 2 --attention ulysses --parallel fsdp2")]:
+        steps = train(tmp_path, ranks, "--dtype", "fp64", *options.split())
+        assert len(steps) == 6
+        curves[name] = [step["loss"] for step in steps]
+        assert steps[-1]["libra/planner_wait_seconds"] >= 0
+    first = curves.pop("one rank")
+    assert first[-1] < first[0]
+    for name, losses in curves.items():  # Transformers' norms are in fp32
+        assert losses == pytest.approx(first, rel=1e-5), name
+
+
+def test_qwen3_moe_trains_with_recompute_and_a_trace(tmp_path):
+    trace = tmp_path / "trace.json"
+    steps = train(tmp_path, 2, *"--pool 2 --experts 4 --checkpointing --steps 2 --trace".split(),
+                  str(trace))
+    assert steps[-1]["libra/balance"] <= steps[-1]["libra/skew"]
+    assert json.loads(trace.read_text())["traceEvents"]

@@ -1,0 +1,142 @@
+"""Plans, pools and errors as Python sees them; nothing of torch."""
+
+import pathlib
+import re
+
+import pytest
+
+import libra
+
+def test_the_stubs_name_what_can_be_imported():
+    stub = pathlib.Path(libra.__file__).with_name("__init__.pyi").read_text(encoding="utf-8")
+    assert sorted(re.findall(r" as (\w+)$", stub, re.M)) == sorted([*libra.__all__, "__version__"])
+    for name in libra.__all__:
+        assert getattr(libra, name).__doc__, name
+
+
+TINY = dict(q_heads=8, kv_heads=4, head_dim=16, block_tokens=16, chunks=2)
+
+
+def options(**changes):
+    return libra.PlanOptions(**{**TINY, **changes})
+
+
+def test_options_have_the_defaults_of_the_core():
+    made = libra.PlanOptions(q_heads=32, kv_heads=8, head_dim=128)
+    assert (made.value_dim, made.dtype, made.home, made.placer) == (
+        128, "bf16", "contiguous", "reserve")
+    assert (made.head_shards, made.chunks, made.fetch, made.backward) == (2, 4, "prefix", "keep")
+    assert made.tau == pytest.approx(0.03)
+    assert made == eval(repr(made), {"PlanOptions": libra.PlanOptions})
+
+
+def test_faithful_options_are_the_papers():
+    made = options().faithful()
+    assert (made.placer, made.fetch, made.local_first) == ("paper", "whole", False)
+
+
+def test_the_placer_paper_fetches_whole_groups_unless_told():
+    assert options(placer="paper").fetch == "whole"
+    assert options(placer="paper", fetch="prefix").fetch == "prefix"
+
+
+@pytest.mark.parametrize("wrong, word", [
+    ({"placer": "best"}, "reserve"),
+    ({"home": "zigzag"}, "zigzag-row"),
+    ({"dtype": "int8"}, "bf16"),
+    ({"tau": float("nan")}, "0.03"),
+    ({"tau": -1.0}, "0.03"),
+])
+def test_a_name_that_is_not_there_is_an_error_that_lists_the_names(wrong, word):
+    with pytest.raises(libra.ConfigError, match=word):
+        options(**wrong)
+
+
+def test_a_broken_rule_names_the_nearest_legal_value():
+    with pytest.raises(libra.ConfigError, match="nearest legal"):
+        options(head_shards=3).check(1)
+    with pytest.raises(libra.ConfigError, match="nearest legal"):
+        libra.check_window(8, 4, 3)
+
+
+def test_errors_have_one_base():
+    for error in (libra.ConfigError, libra.InputError, libra.PlanError, libra.TransportError):
+        assert issubclass(error, libra.Error)
+
+
+def skewed_plan(**changes):
+    return libra.make_plan(options(**changes), [
+        libra.PackedSequence(256, [256]), libra.PackedSequence(256, [8] * 30)])
+
+
+def test_a_plan_balances_what_was_skewed():
+    plan = skewed_plan()
+    assert plan.workers == 2
+    assert plan.skew > 1.8
+    assert plan.balance < plan.skew
+    assert sum(plan.loads) == 8 * sum(libra.sequence_cost(s) for s in plan.sequences)
+    assert plan.traffic["forward"] > 0
+    assert plan.validate() == []
+
+
+def test_equal_plans_have_equal_fingerprints_and_different_ones_do_not():
+    assert skewed_plan() == skewed_plan()
+    assert skewed_plan().fingerprint == skewed_plan().fingerprint
+    assert skewed_plan().fingerprint != skewed_plan(tau=0.5).fingerprint
+
+
+def test_plans_travel_as_bytes():
+    plan = skewed_plan()
+    assert libra.PoolPlan.from_bytes(plan.to_bytes()) == plan
+    with pytest.raises(libra.PlanError):
+        libra.PoolPlan.from_bytes(plan.to_bytes()[:-1])
+
+
+@pytest.mark.parametrize("home", ["contiguous", "zigzag-row", "zigzag-document"])
+def test_homes_hold_every_token_once(home):
+    plan = libra.make_plan(options(cp=4, home=home), [libra.PackedSequence(101, [7, 41, 50])])
+    tokens = sorted(t for w in range(4) for begin, end in plan.runs(w) for t in range(begin, end))
+    assert tokens == list(range(101))
+    assert sum(plan.rows(w) for w in range(4)) == 101
+
+
+def test_explicit_runs_are_homes():
+    plan = libra.make_plan(options(home="explicit", cp=2, explicit_runs=[[[(0, 3)], [(3, 10)]]]),
+                           [libra.PackedSequence(10, [10])])
+    assert plan.runs(0) == [(0, 3)]
+    assert plan.rows(1) == 7
+
+
+def test_a_worker_that_is_not_there_is_an_error():
+    with pytest.raises(libra.ConfigError, match="workers 0 to 1"):
+        skewed_plan().rows(2)
+
+
+def test_samples_longer_than_their_sequence_are_an_error():
+    with pytest.raises(libra.ConfigError):
+        libra.make_plan(options(), [libra.PackedSequence(10, [11])])
+
+
+def test_memory_over_the_cap_is_refused_with_what_would_do():
+    free = skewed_plan().memory(0)
+    assert free["arena"] > 0
+    with pytest.raises(libra.ConfigError, match="least"):
+        libra.make_plan(options(), skewed_plan().sequences, memory_cap=1)
+
+
+def test_costs_in_seconds_are_another_unit():
+    sequences = skewed_plan().sequences
+    assert (libra.make_plan(options(), sequences, device_profile="h200").loads !=
+            skewed_plan().loads)
+    with pytest.raises(libra.InputError):
+        libra.make_plan(options(), sequences, device_profile="no-such-device")
+
+
+def test_vrsp_evens_out_pools():
+    costs = [9, 1, 8, 2, 7, 3]
+    pools = libra.assign_pools(costs, 2)
+    assert sorted(i for pool in pools for i in pool) == list(range(6))
+    assert [sum(costs[i] for i in pool) for pool in pools] == [10, 10, 10]
+    assert libra.assign_pools(costs, 2, "production") == [[0, 1], [2, 3], [4, 5]]
+    with pytest.raises(libra.ConfigError):
+        libra.assign_pools(costs, 4)
