@@ -1,10 +1,10 @@
 #include "tests/crew.h"
 
 #include <fmt/format.h>
-#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <thread>

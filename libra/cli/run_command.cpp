@@ -13,8 +13,10 @@
 #include "libra/base/index.h"
 #include "libra/cli/command.h"
 #include "libra/cli/dense_check.h"
+#include "libra/cli/job_environment.h"
 #include "libra/cli/mpi_job.h"
 #include "libra/cli/option_parsing.h"
+#include "libra/cli/planned_timeline.h"
 #include "libra/cli/run_report.h"
 #include "libra/plan/pool_assignment.h"
 #include "libra/runtime/trace.h"
@@ -80,12 +82,20 @@ std::unique_ptr<Executor> make_executor(const Options& options, std::int32_t wor
   return make_inproc_executor(deadline);
 }
 
-std::string trace_text(const std::vector<PlacerRun>& runs) {
+// On GPUs, what was planned beside what was measured; a CPU has no profile to plan with.
+std::string trace_text(const Job& job, const std::string& backend,
+                       const std::vector<PlacerRun>& runs) {
+  std::optional<Environment> environment;
+  if (backend == "cudnn") environment.emplace(environment_of(job, "hgx-h200"));
   std::vector<TraceProcess> processes;
-  processes.reserve(runs.size());
+  processes.reserve(2 * runs.size());
   for (const PlacerRun& run : runs) {
-    processes.push_back(
-        measured_timeline(std::string(placer_name(run.placer)), run.result.workers));
+    const std::string name(placer_name(run.placer));
+    if (environment) {
+      processes.push_back(
+          planned_timeline(name + ", planned", plan_schedule(*environment, run.plan, {})));
+    }
+    processes.push_back(measured_timeline(name, run.result.workers));
   }
   return trace_to_json(processes);
 }
@@ -140,7 +150,7 @@ int run(const Options& options, const Console& console) {
   if (!reporting) return kGood;
   report.text() << describe(job) << run_text(summary);
   if (!options.trace.empty()) {
-    report.write(options.trace, trace_text(summary.runs));
+    report.write(options.trace, trace_text(job, options.backend, summary.runs));
     report.text() << fmt::format("timeline: {} (open it in Perfetto)\n", options.trace);
   }
   report.finish(run_json(job, summary));

@@ -6,18 +6,27 @@
 namespace libra {
 namespace {
 
-double together(double compute, double exchange, double loss) {
-  return std::max(compute + loss * std::min(compute, exchange), exchange);
+PassInterval together(double begin, double compute, double exchange, double loss) {
+  return {begin, begin + compute + loss * std::min(compute, exchange), begin + exchange};
 }
 
 }  // namespace
 
-double overlapped_seconds(const ChunkedPassTimes& pass, double loss) {
-  double total = together(pass.local_s, pass.exchange_s.front(), loss);
-  for (std::size_t phase = 1; phase + 1 < pass.exchange_s.size(); ++phase) {
-    total += together(pass.chunk_compute_s, pass.exchange_s[phase], loss);
+std::vector<PassInterval> overlapped_intervals(const ChunkedPassTimes& pass, double loss) {
+  std::vector<PassInterval> intervals;
+  intervals.reserve(pass.exchange_s.size());
+  double begin = 0;
+  for (std::size_t phase = 0; phase < pass.exchange_s.size(); ++phase) {
+    double compute = phase == 0 ? pass.local_s : pass.chunk_compute_s;
+    if (phase + 1 == pass.exchange_s.size()) compute = 0;
+    intervals.push_back(together(begin, compute, pass.exchange_s[phase], loss));
+    begin = intervals.back().end_s();
   }
-  return total + pass.exchange_s.back();
+  return intervals;
+}
+
+double overlapped_seconds(const ChunkedPassTimes& pass, double loss) {
+  return overlapped_intervals(pass, loss).back().end_s();
 }
 
 double sequential_seconds(const ChunkedPassTimes& pass) {

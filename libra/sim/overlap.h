@@ -25,7 +25,19 @@ struct ChunkedPassTimes {
   }
 };
 
-/// Requires at least three phases. `loss`: Cluster::overlap_loss.
+/// One interval of the picture, in seconds from the beginning of the pass.
+struct PassInterval {
+  double begin_s = 0;
+  double compute_end_s = 0;   ///< begin_s where nothing is computed
+  double exchange_end_s = 0;  ///< likewise
+  double end_s() const { return compute_end_s > exchange_end_s ? compute_end_s : exchange_end_s; }
+};
+
+/// The local work, the chunks, and the last return. Requires at least three phases. `loss`:
+/// Cluster::overlap_loss.
+std::vector<PassInterval> overlapped_intervals(const ChunkedPassTimes& pass, double loss);
+
+/// When the last interval ends.
 double overlapped_seconds(const ChunkedPassTimes& pass, double loss);
 
 /// The same one after the other: dispatch, computation, return, nothing beside anything.

@@ -35,5 +35,19 @@ TEST(OverlappedSeconds, OnlyFirstDispatchAndLastReturnAreExposedWhenChipsAreSlow
   EXPECT_DOUBLE_EQ(overlapped_seconds(pass, 0) - pass.compute_s(), 2 + 2);
 }
 
+TEST(OverlappedIntervals, FollowEachOtherAndShowBothSides) {
+  // Local 5 over dispatch 3; chunks of 4 beside 6 and 2; return 7.
+  const auto intervals = overlapped_intervals({5, 4, {3, 6, 2, 7}}, 0);
+  ASSERT_EQ(intervals.size(), 4U);
+  EXPECT_DOUBLE_EQ(intervals[0].compute_end_s, 5);
+  EXPECT_DOUBLE_EQ(intervals[0].exchange_end_s, 3);
+  EXPECT_DOUBLE_EQ(intervals[1].begin_s, 5);
+  EXPECT_DOUBLE_EQ(intervals[1].compute_end_s, 9);
+  EXPECT_DOUBLE_EQ(intervals[1].end_s(), 11);
+  EXPECT_DOUBLE_EQ(intervals[2].end_s(), 15);
+  EXPECT_DOUBLE_EQ(intervals[3].compute_end_s, intervals[3].begin_s);
+  EXPECT_DOUBLE_EQ(intervals[3].end_s(), 22);
+}
+
 }  // namespace
 }  // namespace libra

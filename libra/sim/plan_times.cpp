@@ -205,64 +205,89 @@ std::vector<std::vector<double>> exchange_seconds(const FlowTable& flows, const 
   return seconds;
 }
 
-struct PassTimes {
-  double compute = 0;
-  double total = 0;
-};
-
+// One pass of every worker.
 class PassTimer {
  public:
-  PassTimer(const Environment& environment, const FlowTable& flows, const ChunkBytes& bytes,
-            bool overlapped)
-      : environment_(environment),
-        exchange_(exchange_seconds(flows, bytes)),
-        overlapped_(overlapped) {}
+  PassTimer(const Environment& environment, const FlowTable& flows, const ChunkBytes& bytes)
+      : environment_(environment), exchange_(exchange_seconds(flows, bytes)) {}
 
-  PassTimes of(std::size_t worker, const CallTime& local, const CallTime& chunk,
-               double slowness) const {
+  ChunkedPassTimes of(std::size_t worker, const CallTime& local, const CallTime& chunk,
+                      double slowness) const {
     const std::int64_t launch = environment_.device().data().launch_ps;
     ChunkedPassTimes pass;
     pass.local_s = environment_.seconds(local.total_ps(launch)) * slowness;
     pass.chunk_compute_s = environment_.seconds(chunk.total_ps(launch)) * slowness;
     pass.exchange_s.reserve(exchange_.size());
     for (const std::vector<double>& phase : exchange_) pass.exchange_s.push_back(phase[worker]);
-    const double loss = environment_.scenario().cluster.overlap_loss;
-    return {pass.compute_s(),
-            overlapped_ ? overlapped_seconds(pass, loss) : sequential_seconds(pass)};
+    return pass;
   }
 
  private:
   const Environment& environment_;
   std::vector<std::vector<double>> exchange_;
-  bool overlapped_;
+};
+
+// Both passes of every worker, and what they are made of.
+struct PoolPasses {
+  PoolPasses(const Environment& environment, const PoolPlan& plan, const PoolTurn& turn)
+      : calls(CallCounter(environment, plan).by_worker()),
+        flows(flow_table(environment, plan, turn.first_gpu)),
+        forward_bytes(plan, false),
+        backward_bytes(plan, true) {
+    const PassTimer forward_timer(environment, flows, forward_bytes);
+    const PassTimer backward_timer(environment, flows, backward_bytes);
+    for (std::size_t w = 0; w < calls.size(); ++w) {
+      const double slowness =
+          environment.slowness(turn.first_gpu + static_cast<std::int64_t>(w), turn.step);
+      const WorkerCalls& call = calls[w];
+      forward.push_back(forward_timer.of(w, call.local.forward, call.chunk.forward, slowness));
+      backward.push_back(backward_timer.of(w, call.local.backward, call.chunk.backward, slowness));
+    }
+  }
+
+  std::vector<WorkerCalls> calls;
+  FlowTable flows;
+  ChunkBytes forward_bytes, backward_bytes;
+  std::vector<ChunkedPassTimes> forward, backward;  // by worker
 };
 
 }  // namespace
 
 PoolTimes plan_times(const Environment& environment, const PoolPlan& plan, const PoolTurn& turn) {
-  const std::vector<WorkerCalls> calls = CallCounter(environment, plan).by_worker();
-  const FlowTable flows = flow_table(environment, plan, turn.first_gpu);
-  const ChunkBytes forward_bytes(plan, false);
-  const ChunkBytes backward_bytes(plan, true);
-  const PassTimer forward(environment, flows, forward_bytes, turn.overlapped);
-  const PassTimer backward(environment, flows, backward_bytes, turn.overlapped);
+  const PoolPasses passes(environment, plan, turn);
+  const double loss = environment.scenario().cluster.overlap_loss;
+  const auto seconds = [&](const ChunkedPassTimes& pass) {
+    return turn.overlapped ? overlapped_seconds(pass, loss) : sequential_seconds(pass);
+  };
   PoolTimes times;
-  times.workers.reserve(calls.size());
-  for (std::size_t worker = 0; worker < calls.size(); ++worker) {
-    const double slowness =
-        environment.slowness(turn.first_gpu + static_cast<std::int64_t>(worker), turn.step);
-    const WorkerCalls& call = calls[worker];
-    const PassTimes f = forward.of(worker, call.local.forward, call.chunk.forward, slowness);
-    const PassTimes b = backward.of(worker, call.local.backward, call.chunk.backward, slowness);
-    times.workers.push_back({f.compute, f.total, b.compute, b.total});
+  times.workers.reserve(passes.calls.size());
+  for (std::size_t worker = 0; worker < passes.calls.size(); ++worker) {
+    const ChunkedPassTimes& forward = passes.forward[worker];
+    const ChunkedPassTimes& backward = passes.backward[worker];
+    times.workers.push_back(
+        {forward.compute_s(), seconds(forward), backward.compute_s(), seconds(backward)});
+    const WorkerCalls& call = passes.calls[worker];
     times.work += call.local.work + call.chunk.work * plan.options.chunks;
   }
-  check_port_rates(times, flows.busiest_port_seconds(forward_bytes.whole()),
-                   flows.busiest_port_seconds(backward_bytes.whole()));
-  times.forward_bytes = flows.bytes(forward_bytes.whole());
-  times.backward_bytes = flows.bytes(backward_bytes.whole());
+  check_port_rates(times, passes.flows.busiest_port_seconds(passes.forward_bytes.whole()),
+                   passes.flows.busiest_port_seconds(passes.backward_bytes.whole()));
+  times.forward_bytes = passes.flows.bytes(passes.forward_bytes.whole());
+  times.backward_bytes = passes.flows.bytes(passes.backward_bytes.whole());
   times.extra_memory_bytes = max_memory_bytes(plan);
   return times;
+}
+
+std::vector<WorkerSchedule> plan_schedule(const Environment& environment, const PoolPlan& plan,
+                                          const PoolTurn& turn) {
+  const PoolPasses passes(environment, plan, turn);
+  const double loss = environment.scenario().cluster.overlap_loss;
+  std::vector<WorkerSchedule> schedule;
+  schedule.reserve(passes.forward.size());
+  for (std::size_t worker = 0; worker < passes.forward.size(); ++worker) {
+    schedule.push_back({overlapped_intervals(passes.forward[worker], loss),
+                        overlapped_intervals(passes.backward[worker], loss)});
+  }
+  return schedule;
 }
 
 }  // namespace libra

@@ -7,9 +7,11 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "libra/plan/pool_plan.h"
 #include "libra/sim/attention_times.h"
+#include "libra/sim/overlap.h"
 #include "libra/sim/scenario.h"
 
 namespace libra {
@@ -24,5 +26,15 @@ struct PoolTurn {
 /// One call per chunk and one for local work; calls of one chunk that read different tensors count
 /// as one. Linear in pieces and moves.
 PoolTimes plan_times(const Environment& environment, const PoolPlan& plan, const PoolTurn& turn);
+
+/// When one worker does what, by the same prediction. Backward begins where forward ends.
+struct WorkerSchedule {
+  std::vector<PassInterval> forward;
+  std::vector<PassInterval> backward;
+};
+
+/// By worker, communication under computation.
+std::vector<WorkerSchedule> plan_schedule(const Environment& environment, const PoolPlan& plan,
+                                          const PoolTurn& turn);
 
 }  // namespace libra
