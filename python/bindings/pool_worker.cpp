@@ -21,7 +21,6 @@ class HostSite final : public Site {
   Transport& transport() override { return *transport_; }
   AttentionBackend& attention() override { return attention_; }
   Stream& stream(std::uintptr_t) override { return stream_; }
-  Stream& agreement_stream() override { return stream_; }
   bool blocks() const override { return true; }
 
  private:
@@ -45,7 +44,7 @@ PoolWorker::~PoolWorker() = default;
 
 std::shared_ptr<BoundPlan> PoolWorker::bind(std::shared_ptr<const PoolPlan> plan,
                                             std::uintptr_t stream) {
-  Agreement(plan_fingerprint(*plan), context_, site_->agreement_stream()).check();
+  if (site_->blocks()) Agreement(plan_fingerprint(*plan), context_, site_->stream(stream)).check();
   auto bound = std::make_shared<BoundPlan>(std::move(plan), context_);
   const std::int64_t arena = max_arena_bytes(*bound->plan);
   if (arena > site_->transport().arena_bytes()) {

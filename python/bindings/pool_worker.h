@@ -29,8 +29,6 @@ class Site {
   virtual AttentionBackend& attention() = 0;
   /// The stream that the caller's framework calls `handle`; 0 on a CPU.
   virtual Stream& stream(std::uintptr_t handle) = 0;
-  /// One that nothing else waits on for long.
-  virtual Stream& agreement_stream() = 0;
   /// Whether passes are done on return, as CPU tensors must be.
   virtual bool blocks() const = 0;
 };
@@ -67,8 +65,10 @@ class PoolWorker {
   std::int32_t worker() const { return site_->transport().worker(); }
   std::int32_t workers() const { return site_->transport().workers(); }
 
-  /// Waits until all workers have come here. Throws PlanError if another one has another plan,
-  /// ConfigError if the pool has other workers than the plan.
+  /// Where passes block: waits until all workers have come here, and throws PlanError if another
+  /// one has another plan. On a GPU the caller has compared fingerprints: what a stream waits for
+  /// may stand in a hardware queue behind all that is enqueued. Throws ConfigError if the pool has
+  /// other workers than the plan.
   std::shared_ptr<BoundPlan> bind(std::shared_ptr<const PoolPlan> plan, std::uintptr_t stream);
 
   /// As Pipeliner's. Whatever is thrown, the other workers are told.

@@ -165,9 +165,26 @@ class Pool:
     def bind(self, plan):
         """What passes of the plan need, agreed on by all ranks at its first use."""
         if plan.bound is None:
+            if self.device.type == "cuda" and self._group is not None:
+                self._agree(plan.core.fingerprint)
             plan.bound = self._core.bind(plan.core, self._stream())
             self._used.append(plan.core)
         return plan.bound
+
+    def _agree(self, fingerprint):
+        mine = torch.tensor([fingerprint & 0xFFFFFFFF, fingerprint >> 32])
+        gathered = [torch.empty_like(mine) for _ in self.ranks]
+        try:
+            dist.all_gather(gathered, mine, group=self._group)
+        except RuntimeError as error:
+            self.fail(_core.TransportError(
+                f"worker {self.worker} lost a peer in the agreement on a plan: {error}"))
+        different = [w for w, theirs in enumerate(gathered) if not torch.equal(theirs, mine)]
+        if different:
+            raise _core.PlanError(
+                f"worker {self.worker} and worker{'s' if len(different) > 1 else ''} "
+                f"{', '.join(map(str, different))} hold different plans: lengths, options and "
+                "version must be the same on every rank of a pool")
 
     def forward(self, plan, q, k, v, scale):
         """(out, lse, saved) of this rank's rows. See libra.attention."""

@@ -196,6 +196,17 @@ def wrong_tensors():
         rank.pool.close()
 
 
+def other_plans():
+    rank = Rank(tau=0.01 * (1 + dist.get_rank()))
+    try:
+        libra.attention(*rank.own()[:3], plan=rank.plan)
+        raise AssertionError("nothing was raised")
+    except libra.PlanError as error:
+        assert "hold different plans" in str(error)
+    finally:
+        rank.pool.close()
+
+
 def cpu_tensors():
     rank = Rank()
     try:
@@ -271,6 +282,7 @@ CHECKS = {
     "frozen and eval": frozen_and_eval,
     "traced": traced,
     "CPU tensors": cpu_tensors,
+    "other plans": other_plans,
     "times": times,
 }
 
