@@ -12,8 +12,8 @@ import libra.integrations.transformers
 
 HEAD = """# The Python package, name by name
 
-From the docstrings, by `scripts/python_reference.py`; a test keeps it current. How it fits together:
-[python.md](python.md).
+From the docstrings, by `scripts/python_reference.py`; a test keeps it current. How it fits
+together: [python.md](python.md).
 """
 ADAPTERS = {
     "libra.integrations.transformers": ["register"],
