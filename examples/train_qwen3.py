@@ -166,6 +166,17 @@ def summed(value, device):
     return float(total)
 
 
+def line_of(figures):
+    line = (f"step {figures['step']:4d}  loss {figures['loss']:.4f}  {figures['seconds']:.2f} s  "
+            f"{figures['tokens_per_second_per_rank']:.0f} tokens/s/rank  "
+            f"slowest {figures['libra/skew']:.2f} -> {figures['libra/balance']:.2f}  "
+            f"exposed {figures['libra/exposed_seconds']:.3f} s  "
+            f"planner wait {figures['libra/planner_wait_seconds']:.3f} s")
+    if "peak_memory_gb" in figures:
+        line += f"  peak {figures['peak_memory_gb']:.1f} GB"
+    return line
+
+
 def main():
     args = arguments()
     on_gpu = torch.cuda.is_available()
@@ -176,7 +187,7 @@ def main():
     dtype = {"bf16": torch.bfloat16, "fp32": torch.float32, "fp64": torch.float64,
              None: torch.bfloat16 if on_gpu else torch.float32}[args.dtype]
 
-    pool = libra.Pool(workers=args.pool * args.cp, device=device)
+    pool = libra.Pool(workers=args.pool * args.cp, device=device, measure=True)
     planner = libra.Planner(pool, plan_options(args, dtype))
     lengths = libra.read_lengths(args.lengths)
     sampler = libra.PooledBatchSampler(
@@ -210,12 +221,7 @@ def main():
         if on_gpu:
             figures["peak_memory_gb"] = torch.cuda.max_memory_allocated() / 1e9
         if dist.get_rank() == 0:
-            print(f"step {step:4d}  loss {loss:.4f}  {seconds:.2f} s  "
-                  f"{figures['tokens_per_second_per_rank']:.0f} tokens/s/rank  "
-                  f"slowest {figures['libra/skew']:.2f} -> {figures['libra/balance']:.2f}  "
-                  f"exposed {figures['libra/exposed_seconds']:.3f} s  "
-                  f"planner wait {figures['libra/planner_wait_seconds']:.3f} s"
-                  + (f"  peak {figures['peak_memory_gb']:.1f} GB" if on_gpu else ""), flush=True)
+            print(line_of(figures), flush=True)
         if log:
             print(json.dumps(figures), file=log, flush=True)
     pool.close()

@@ -48,5 +48,10 @@ train() {
   done
 }
 
-for step in "${steps[@]}"; do "$step"; done
+for step in "${steps[@]}"; do
+  case $step in
+    checks) checks ;;
+    train) train ;;
+  esac
+done
 exit $failed

@@ -36,12 +36,10 @@ class DeviceSite final : public Site {
   DeviceSite(const DevicePlace& place, const TransportOptions& options)
       : device_(checked(place.device)),
         attention_(device_),
-        agreement_stream_(device_),
         transport_(make_transport(place, options)) {}
 
   Transport& transport() override { return *transport_; }
   AttentionBackend& attention() override { return attention_; }
-  Stream& agreement_stream() override { return agreement_stream_; }
   bool blocks() const override { return false; }
 
   Stream& stream(std::uintptr_t handle) override {
@@ -55,7 +53,6 @@ class DeviceSite final : public Site {
  private:
   std::int32_t device_;
   CudnnAttention attention_;
-  CudaStream agreement_stream_;
   std::map<std::uintptr_t, std::unique_ptr<CudaStream>> streams_;  // the framework's, by handle
   std::unique_ptr<Transport> transport_;                           // last: it uses the streams
 };

@@ -21,7 +21,6 @@ class HostSite final : public Site {
   Transport& transport() override { return *transport_; }
   AttentionBackend& attention() override { return attention_; }
   Stream& stream(std::uintptr_t) override { return stream_; }
-  Stream& agreement_stream() override { return stream_; }
   bool blocks() const override { return true; }
 
  private:
@@ -45,8 +44,7 @@ PoolWorker::~PoolWorker() = default;
 
 std::shared_ptr<BoundPlan> PoolWorker::bind(std::shared_ptr<const PoolPlan> plan,
                                             std::uintptr_t stream) {
-  Agreement(plan_fingerprint(*plan), context_, site_->agreement_stream()).check();
-  collect();
+  if (site_->blocks()) Agreement(plan_fingerprint(*plan), context_, site_->stream(stream)).check();
   auto bound = std::make_shared<BoundPlan>(std::move(plan), context_);
   const std::int64_t arena = max_arena_bytes(*bound->plan);
   if (arena > site_->transport().arena_bytes()) {
@@ -59,9 +57,11 @@ std::shared_ptr<BoundPlan> PoolWorker::bind(std::shared_ptr<const PoolPlan> plan
 // Whatever is thrown: what was enqueued is past, so that the caller may free its tensors.
 template <typename Pass>
 void PoolWorker::run(Stream& stream, const Pass& pass) {
-  const auto begin = std::chrono::steady_clock::now();
+  PassTime* const time = measures() ? &pass_times_.emplace_back() : nullptr;
   try {
+    if (time != nullptr) stream.mark(&time->begin);
     pass();
+    if (time != nullptr) stream.mark(&time->end);
   } catch (const ConfigError& error) {
     // Nothing was enqueued here; the others have begun, and would wait until their deadline.
     if (workers() > 1) abort(error.what());
@@ -70,8 +70,10 @@ void PoolWorker::run(Stream& stream, const Pass& pass) {
     stream.synchronize();  // throws the cause if it was the stream's own
     throw;
   }
-  if (site_->blocks()) stream.synchronize();
-  account(std::chrono::steady_clock::now() - begin);
+  ++figures_.passes;
+  if (!site_->blocks()) return;
+  stream.synchronize();
+  collect();
 }
 
 void PoolWorker::forward(BoundPlan& bound, const ForwardTensors& own, double softmax_scale,
@@ -86,13 +88,18 @@ void PoolWorker::backward(BoundPlan& bound, const BackwardTensors& own, double s
   run(used, [&] { bound.pipeliner.backward(own, softmax_scale, saved, scratch, used); });
 }
 
+void PoolWorker::measure(bool on) {
+  measuring_ = on;
+  log_.enable(measures());
+}
+
 void PoolWorker::record(bool on, std::uintptr_t stream) {
   if (!site_->blocks()) {
     site_->stream(stream).synchronize();
     collect();
-    log_.enable(on);
   }
   recording_ = on;
+  log_.enable(measures());
   if (on) timeline_ = {};
 }
 
@@ -104,33 +111,28 @@ std::string PoolWorker::trace() const {
 
 PassFigures PoolWorker::take_figures(std::uintptr_t stream) {
   if (!site_->blocks()) {
-    if (recording_) site_->stream(stream).synchronize();
+    if (measures()) site_->stream(stream).synchronize();
     collect();
   }
   return std::exchange(figures_, {});
 }
 
-void PoolWorker::account(std::chrono::nanoseconds pass_time) {
-  ++figures_.passes;
-  if (!site_->blocks()) return;
-  figures_.pass_seconds += std::chrono::duration<double>(pass_time).count();
-  collect();
-}
-
-// What finished passes took and moved; nothing of it stays in the log. On a GPU the log has
-// something only while it is recorded, and is read with the stream idle.
+// What passes took and moved; nothing of it stays in the log. Requires that the streams of passes
+// that were measured are idle.
 void PoolWorker::collect() {
   const std::vector<ExchangeRecord> records = site_->transport().take_records();
   for (const ExchangeRecord& record : records) {
     figures_.bytes_sent += record.bytes_sent;
     figures_.bytes_received += record.bytes_received;
   }
-  if (recording_) timeline_.records.insert(timeline_.records.end(), records.begin(), records.end());
-  if (!site_->blocks() && !recording_) return;
+  for (const PassTime& time : pass_times_)
+    figures_.pass_seconds += static_cast<double>(time.end.wall_ns - time.begin.wall_ns) * 1e-9;
   figures_.compute_seconds += log_.busy_seconds();
   if (recording_) {
+    timeline_.records.insert(timeline_.records.end(), records.begin(), records.end());
     timeline_.events.insert(timeline_.events.end(), log_.events().begin(), log_.events().end());
   }
+  pass_times_.clear();
   log_.clear();
 }
 

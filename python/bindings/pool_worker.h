@@ -9,9 +9,9 @@
 // thread at a time.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,8 +29,6 @@ class Site {
   virtual AttentionBackend& attention() = 0;
   /// The stream that the caller's framework calls `handle`; 0 on a CPU.
   virtual Stream& stream(std::uintptr_t handle) = 0;
-  /// One that nothing else waits on for long.
-  virtual Stream& agreement_stream() = 0;
   /// Whether passes are done on return, as CPU tensors must be.
   virtual bool blocks() const = 0;
 };
@@ -51,7 +49,8 @@ struct PassFigures {
   std::int64_t passes = 0;
   std::int64_t bytes_sent = 0;
   std::int64_t bytes_received = 0;
-  double compute_seconds = 0;  ///< of attention on this worker; on a GPU while recording only
+  // On a GPU only of passes that were measured:
+  double compute_seconds = 0;  ///< of attention on this worker
   double pass_seconds = 0;     ///< in passes, waiting among it
 };
 
@@ -66,8 +65,10 @@ class PoolWorker {
   std::int32_t worker() const { return site_->transport().worker(); }
   std::int32_t workers() const { return site_->transport().workers(); }
 
-  /// Waits until all workers have come here. Throws PlanError if another one has another plan,
-  /// ConfigError if the pool has other workers than the plan.
+  /// Where passes block: waits until all workers have come here, and throws PlanError if another
+  /// one has another plan. On a GPU the caller has compared fingerprints: what a stream waits for
+  /// may stand in a hardware queue behind all that is enqueued. Throws ConfigError if the pool has
+  /// other workers than the plan.
   std::shared_ptr<BoundPlan> bind(std::shared_ptr<const PoolPlan> plan, std::uintptr_t stream);
 
   /// As Pipeliner's. Whatever is thrown, the other workers are told.
@@ -79,23 +80,35 @@ class PoolWorker {
   /// Fails every worker's passes with this reason: this one cannot go on.
   void abort(const std::string& reason) { site_->transport().abort(reason); }
 
+  /// On a GPU: marks the beginning and end of passes and of what they compute from now on, which
+  /// costs the host some microseconds each. On a CPU it is always so.
+  void measure(bool on);
+
   /// Starts and ends the recording of a timeline; waits for what is enqueued on the stream.
   void record(bool on, std::uintptr_t stream);
   /// The timeline recorded so far, as Chrome trace JSON.
   std::string trace() const;
-  /// Waits for what is enqueued on the stream if its passes have been recorded.
+  /// Waits for what is enqueued on the stream if its passes have been measured.
   PassFigures take_figures(std::uintptr_t stream);
 
  private:
   template <typename Pass>
   void run(Stream& stream, const Pass& pass);
-  void account(std::chrono::nanoseconds pass_time);
+  bool measures() const { return site_->blocks() || measuring_ || recording_; }
   void collect();
+
+  /// Of one pass, on its stream.
+  struct PassTime {
+    Timestamp begin;
+    Timestamp end;
+  };
 
   std::unique_ptr<Site> site_;
   EventLog log_;
+  std::deque<PassTime> pass_times_;  // addresses must stay: streams write into them
   WorkerContext context_;
   PassFigures figures_;
+  bool measuring_ = false;
   bool recording_ = false;
   WorkerTrace timeline_;
 };

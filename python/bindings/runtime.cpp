@@ -165,6 +165,8 @@ void bind_runtime(nb::module_& module) {
       .def("forward", &Worker::forward)
       .def("backward", &Worker::backward)
       .def("abort", &Worker::abort, "reason"_a)
+      .def(
+          "measure", [](const Worker& w, bool on) { w.get().measure(on); }, "on"_a)
       .def("record", &Worker::record, "on"_a, "stream"_a)
       .def("trace", [](const Worker& w) { return w.get().trace(); })
       .def("take_figures", &Worker::take_figures, "stream"_a)

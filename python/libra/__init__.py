@@ -30,9 +30,9 @@ _HOMES = {
     "Plan": "_plans",
     "Pool": "_pool",
     "profile": "_pool",
-    "Collator": "sampling",
+    "Collator": "batches",
     "PackedBatch": "sampling",
-    "PackedDataset": "sampling",
+    "PackedDataset": "batches",
     "Planner": "sampling",
     "PooledBatchSampler": "sampling",
 }

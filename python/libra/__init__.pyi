@@ -19,8 +19,8 @@ from libra._lengths import read_lengths as read_lengths
 from libra._plans import Plan as Plan
 from libra._pool import Pool as Pool
 from libra._pool import profile as profile
-from libra.sampling import Collator as Collator
+from libra.batches import Collator as Collator
+from libra.batches import PackedDataset as PackedDataset
 from libra.sampling import PackedBatch as PackedBatch
-from libra.sampling import PackedDataset as PackedDataset
 from libra.sampling import Planner as Planner
 from libra.sampling import PooledBatchSampler as PooledBatchSampler

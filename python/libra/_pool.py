@@ -42,6 +42,8 @@ class Pool:
       alone: a pool of this rank only, in whatever job: for evaluation.
       one_queue: on GPUs, keep to an order of exchanges that is right also where all streams share a
         hardware queue (CUDA_DEVICE_MAX_CONNECTIONS=1).
+      measure: on GPUs, mark on the stream what passes take, so that metrics() has seconds; it then
+        waits for the stream. On CPUs they are always there.
 
     Every rank of the pool makes one, uses the same plans in the same order and closes it. Opens
     nothing: messages go over torch.distributed, on a gloo group of the same ranks.
@@ -49,7 +51,7 @@ class Pool:
     """
 
     def __init__(self, group=None, *, workers=None, device=None, deadline=300.0, keep=256,
-                 alone=False, one_queue=True):
+                 alone=False, one_queue=True, measure=False):
         ranks = [0] if alone else _ranks_of(group)
         workers = workers or len(ranks)
         if len(ranks) % workers:
@@ -65,6 +67,8 @@ class Pool:
         on_gpu = self.device.type == "cuda"
         self._core = (self._device_worker(one_queue, deadline) if on_gpu else
                       self._host_worker(deadline))
+        self._measures = measure or not on_gpu
+        self._core.measure(self._measures)
         self._kept = collections.deque(maxlen=keep)
         self._used = []  # plans since the last metrics()
         _open_pools.add(self)
@@ -139,12 +143,15 @@ class Pool:
 
         Means over the plans used: `skew` (slowest rank over the mean if nothing moved), `balance`
         (the same as planned), `tiles_moved`. Sums on this rank: `passes`, `bytes_sent`,
-        `bytes_received`, `compute_seconds`, `pass_seconds`, `exposed_seconds` (in passes and not
-        computing).
+        `bytes_received`; if measured, `compute_seconds`, `pass_seconds` and `exposed_seconds` (in
+        passes and not computing).
         """
         figures = self._core.take_figures(self._stream())
-        figures["exposed_seconds"] = max(
-            0.0, figures["pass_seconds"] - figures["compute_seconds"])
+        if self._measures:
+            figures["exposed_seconds"] = max(
+                0.0, figures["pass_seconds"] - figures["compute_seconds"])
+        else:
+            del figures["pass_seconds"], figures["compute_seconds"]
         cores, self._used = self._used, []
         for name in ("skew", "balance", "tiles_moved") if cores else ():
             figures[name] = sum(getattr(core, name) for core in cores) / len(cores)
@@ -158,9 +165,26 @@ class Pool:
     def bind(self, plan):
         """What passes of the plan need, agreed on by all ranks at its first use."""
         if plan.bound is None:
+            if self.device.type == "cuda" and self._group is not None:
+                self._agree(plan.core.fingerprint)
             plan.bound = self._core.bind(plan.core, self._stream())
             self._used.append(plan.core)
         return plan.bound
+
+    def _agree(self, fingerprint):
+        mine = torch.tensor([fingerprint & 0xFFFFFFFF, fingerprint >> 32])
+        gathered = [torch.empty_like(mine) for _ in self.ranks]
+        try:
+            dist.all_gather(gathered, mine, group=self._group)
+        except RuntimeError as error:
+            self.fail(_core.TransportError(
+                f"worker {self.worker} lost a peer in the agreement on a plan: {error}"))
+        different = [w for w, theirs in enumerate(gathered) if not torch.equal(theirs, mine)]
+        if different:
+            raise _core.PlanError(
+                f"worker {self.worker} and worker{'s' if len(different) > 1 else ''} "
+                f"{', '.join(map(str, different))} hold different plans: lengths, options and "
+                "version must be the same on every rank of a pool")
 
     def forward(self, plan, q, k, v, scale):
         """(out, lse, saved) of this rank's rows. See libra.attention."""

@@ -1,5 +1,6 @@
 import pytest
 
+import libra
 from worlds import World
 
 
@@ -16,3 +17,10 @@ def worlds():
     yield world
     for each in made.values():
         each.close()
+
+
+@pytest.fixture(name="pool")
+def one_rank_pool():
+    pool = libra.Pool()
+    yield pool
+    pool.close()

@@ -55,11 +55,13 @@ def options(cp=1, shape=SHAPE, **changes):
 class Rank:
     """This process's GPU, pool, plan and shard; `case`: index of SAMPLES."""
 
-    def __init__(self, cp=1, case=0, deadline=60.0, one_queue=True, shape=SHAPE, **changes):
+    def __init__(self, cp=1, case=0, deadline=60.0, one_queue=True, shape=SHAPE, measure=False,
+                 **changes):
         rank = dist.get_rank()
         self.device = torch.device("cuda", rank)
         torch.cuda.set_device(self.device)
-        self.pool = libra.Pool(device=self.device, deadline=deadline, one_queue=one_queue)
+        self.pool = libra.Pool(device=self.device, deadline=deadline, one_queue=one_queue,
+                               measure=measure)
         replicas = self.pool.workers // cp
         self.samples = SAMPLES[case][self.pool.worker // cp]
         self.plan = self.pool.plan(options(cp, shape, **changes), [
@@ -159,7 +161,7 @@ def frozen_and_eval():
 
 
 def traced():
-    rank = Rank()
+    rank = Rank(measure=True)
     q, k, v, d_out = rank.own()
     path = f"libra-trace-{dist.get_rank()}.json"
     libra.attention(q, k, v, plan=rank.plan).backward(d_out)
@@ -167,8 +169,11 @@ def traced():
     with libra.profile(rank.pool, path):
         libra.attention(q, k, v, plan=rank.plan).backward(d_out)
         figures = rank.pool.metrics()
+    with open(path, encoding="utf-8") as file:
+        assert "forward local" in file.read()
     os.unlink(path)
     assert figures["libra/passes"] == 2 and figures["libra/compute_seconds"] > 0, figures
+    assert figures["libra/exposed_seconds"] < figures["libra/pass_seconds"], figures
     assert figures["libra/bytes_sent"] + figures["libra/bytes_received"] > 0, figures
     rank.pool.close()
 
@@ -187,6 +192,17 @@ def wrong_tensors():
     except libra.Error as error:
         assert time.monotonic() - begin < 30
         return f"{type(error).__name__}: {error}"
+    finally:
+        rank.pool.close()
+
+
+def other_plans():
+    rank = Rank(tau=0.01 * (1 + dist.get_rank()))
+    try:
+        libra.attention(*rank.own()[:3], plan=rank.plan)
+        raise AssertionError("nothing was raised")
+    except libra.PlanError as error:
+        assert "hold different plans" in str(error)
     finally:
         rank.pool.close()
 
@@ -266,6 +282,7 @@ CHECKS = {
     "frozen and eval": frozen_and_eval,
     "traced": traced,
     "CPU tensors": cpu_tensors,
+    "other plans": other_plans,
     "times": times,
 }
 

@@ -88,6 +88,18 @@ def gradients(out, d_out, *tensors):
     return [tensor.grad for tensor in tensors]
 
 
+def plan_of(pool, case=None, **options):
+    case = case or Case(pool.workers, samples=skewed(pool.workers))
+    return case, pool.plan(case.plan_options(**options), case.sequences())
+
+
+def exact(shard, out, q, k, v):
+    got = gradients(out, shard.d_out, q, k, v)
+    assert_exact([dict(out=deviation(out, shard.out),
+                       **{name: deviation(value, getattr(shard, name))
+                          for name, value in zip(("dq", "dk", "dv"), got)})])
+
+
 def run_case(case):
     """Deviations of out, lse, dq, dk, dv on this rank."""
     pool = libra.Pool(workers=case.workers)

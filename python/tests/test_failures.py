@@ -57,6 +57,22 @@ def test_other_lengths_layouts_or_options_are_a_plan_error_on_every_rank(worlds,
 
 
 
+def fingerprints_of_gpus():
+    """Pools on GPUs compare them over torch.distributed."""
+    pool = libra.Pool()
+    pool._agree(2 ** 64 - 5)
+    with pytest.raises(libra.PlanError) as raised:
+        pool._agree(2 ** 63 + dist.get_rank())
+    pool.close()
+    return str(raised.value)
+
+
+def test_other_fingerprints_of_gpus_are_the_same_error(worlds):
+    words = "hold different plans: lengths, options and version must be the same on every rank"
+    for rank, error in enumerate(worlds(2).run(fingerprints_of_gpus)):
+        assert error.startswith(f"worker {rank} and worker {1 - rank} {words}")
+
+
 def shorter(q, k, v):
     return q[:-1], k, v
 

@@ -12,7 +12,7 @@ from transformers import AutoModelForCausalLM, LlamaConfig, Qwen3Config, Qwen3Mo
 
 import libra
 from libra.integrations import transformers as adapter
-from libra.sampling import Collator, PackedDataset, Planner, PooledBatchSampler
+from libra import Collator, PackedDataset, Planner, PooledBatchSampler
 from pools import deviation
 
 VOCABULARY = 61

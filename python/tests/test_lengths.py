@@ -1,0 +1,52 @@
+"""Sample lengths from wherever they are."""
+
+import struct
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+import libra
+
+
+class FakeDataset:
+    """What a Hugging Face dataset shows of itself."""
+
+    def __init__(self, table):
+        self.data = type("Data", (), {"table": table})()
+
+
+def write_idx(path, lengths):
+    with open(path, "wb") as file:
+        file.write(b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, 4, len(lengths), len(lengths) + 1))
+        file.write(np.asarray(lengths, np.int32).tobytes())
+        file.write(np.zeros(len(lengths), np.int64).tobytes())
+        file.write(np.arange(len(lengths) + 1).astype(np.int64).tobytes())
+
+
+def test_lengths_come_from_wherever_they_are(tmp_path):
+    lengths = [3, 0, 7, 1]
+    table = pa.table({"length": lengths})
+    lists = pa.table({"input_ids": [[1] * n for n in lengths]})
+    np.save(tmp_path / "l.npy", np.array(lengths))
+    pq.write_table(table, tmp_path / "l.parquet")
+    pq.write_table(lists, tmp_path / "ids.parquet")
+    with pa.OSFile(str(tmp_path / "l.arrow"), "wb") as file, pa.ipc.new_stream(
+            file, table.schema) as writer:
+        writer.write_table(table)
+    write_idx(tmp_path / "l.idx", lengths)
+    (tmp_path / "l.txt").write_text("3\n0\n7\n1\n")
+    sources = [lengths, np.array(lengths, np.int32), torch.tensor(lengths), pa.array(lengths),
+               table, lists, FakeDataset(table), *map(str, sorted(tmp_path.iterdir()))]
+    for source in sources:
+        read = libra.read_lengths(source)
+        assert read.dtype == np.int64 and read.tolist() == lengths, source
+
+
+@pytest.mark.parametrize("wrong", [[1.5, 2.0], [[1, 2]], [3, -1], pa.table({"text": ["a"]}),
+                                   "no-such-file.npy", "no-such-file.parquet"])
+def test_what_is_no_length_is_an_input_error(wrong):
+    with pytest.raises(libra.InputError):
+        libra.read_lengths(wrong)
