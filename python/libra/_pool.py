@@ -4,6 +4,7 @@ import atexit
 import collections
 import contextlib
 import itertools
+import os
 import socket
 import uuid
 import weakref
@@ -41,7 +42,8 @@ class Pool:
         microbatches of a step, times a pipeline's depth, and those that a DataLoader fetches ahead.
       alone: a pool of this rank only, in whatever job: for evaluation.
       one_queue: on GPUs, keep to an order of exchanges that is right also where all streams share a
-        hardware queue (CUDA_DEVICE_MAX_CONNECTIONS=1).
+        hardware queue. Guests of a busy rank then wait for it unless plans have at most 2 chunks.
+        None: on all ranks, if CUDA_DEVICE_MAX_CONNECTIONS is 1 on any.
       measure: on GPUs, mark on the stream what passes take, so that metrics() has seconds; it then
         waits for the stream. On CPUs they are always there.
 
@@ -51,7 +53,7 @@ class Pool:
     """
 
     def __init__(self, group=None, *, workers=None, device=None, deadline=300.0, keep=256,
-                 alone=False, one_queue=True, measure=False):
+                 alone=False, one_queue=None, measure=False):
         ranks = [0] if alone else _ranks_of(group)
         workers = workers or len(ranks)
         if len(ranks) % workers:
@@ -87,15 +89,18 @@ class Pool:
         return _core.host_worker(port, self.worker, self.workers, float(deadline))
 
     def _device_worker(self, one_queue, deadline):
+        if one_queue is None:
+            one_queue = os.environ.get("CUDA_DEVICE_MAX_CONNECTIONS") == "1"
         name = [uuid.uuid4().hex]
         if self._group is not None:
             dist.broadcast_object_list(name, group=self._group, group_src=0)
-            hosts = [None] * self.workers
-            dist.all_gather_object(hosts, socket.gethostname(), group=self._group)
-            if len(set(hosts)) > 1:
+            said = [None] * self.workers
+            dist.all_gather_object(said, (socket.gethostname(), one_queue), group=self._group)
+            hosts, wishes = map(set, zip(*said))
+            if len(hosts) > 1:
                 raise _core.ConfigError(
-                    f"the pool's ranks are on {len(set(hosts))} hosts: on GPUs a pool is within "
-                    "one")
+                    f"the pool's ranks are on {len(hosts)} hosts: on GPUs a pool is within one")
+            one_queue = True in wishes
         index = self.device.index
         if index is None:
             index = torch.cuda.current_device() if torch.cuda.is_available() else 0
