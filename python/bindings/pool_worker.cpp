@@ -125,8 +125,10 @@ void PoolWorker::collect() {
     figures_.bytes_sent += record.bytes_sent;
     figures_.bytes_received += record.bytes_received;
   }
-  for (const PassTime& time : pass_times_)
+  for (const PassTime& time : pass_times_) {
+    if (time.end.wall_ns == 0) continue;  // broke off
     figures_.pass_seconds += static_cast<double>(time.end.wall_ns - time.begin.wall_ns) * 1e-9;
+  }
   figures_.compute_seconds += log_.busy_seconds();
   if (recording_) {
     timeline_.records.insert(timeline_.records.end(), records.begin(), records.end());

@@ -103,9 +103,9 @@ class PoolWorker {
     Timestamp end;
   };
 
-  std::unique_ptr<Site> site_;
   EventLog log_;
   std::deque<PassTime> pass_times_;  // addresses must stay: streams write into them
+  std::unique_ptr<Site> site_;       // below what its streams write into
   WorkerContext context_;
   PassFigures figures_;
   bool measuring_ = false;
