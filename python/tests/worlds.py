@@ -11,7 +11,6 @@ torch once.
 
 import multiprocessing
 import os
-import socket
 import traceback
 
 _context = multiprocessing.get_context("forkserver")
@@ -23,17 +22,17 @@ LIMIT_SECONDS = 120  # a rank that says nothing for so long hangs
 class World:
     def __init__(self, size, backend="gloo"):
         self.size = size
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
         self._ranks = []
         for rank in range(size):
             here, there = _context.Pipe()
             process = _context.Process(
-                target=_serve, args=(there, rank, size, port, backend), daemon=True)
+                target=_serve, args=(there, rank, size, backend), daemon=True)
             process.start()
             there.close()
             self._ranks.append((process, here))
+        port = self._ranks[0][1].recv()  # which rank 0 was given, so that it is free
+        for _, pipe in self._ranks[1:]:
+            pipe.send(port)
         self.run(_ready)
 
     def outcomes(self, function, *args):
@@ -74,13 +73,22 @@ def _ready():
     return os.getpid()
 
 
-def _serve(pipe, rank, size, port, backend):
+def _store(pipe, rank):
+    from torch.distributed import TCPStore
+
+    if rank > 0:
+        return TCPStore("127.0.0.1", pipe.recv(), is_master=False)
+    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    pipe.send(store.port)
+    return store
+
+
+def _serve(pipe, rank, size, backend):
     import torch
     import torch.distributed as dist
 
     torch.set_num_threads(1)
-    dist.init_process_group(backend, init_method=f"tcp://127.0.0.1:{port}", rank=rank,
-                            world_size=size)
+    dist.init_process_group(backend, store=_store(pipe, rank), rank=rank, world_size=size)
     while True:
         try:
             function, args = pipe.recv()
