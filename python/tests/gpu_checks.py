@@ -55,7 +55,7 @@ def options(cp=1, shape=SHAPE, **changes):
 class Rank:
     """This process's GPU, pool, plan and shard; `case`: index of SAMPLES."""
 
-    def __init__(self, cp=1, case=0, deadline=60.0, one_queue=True, shape=SHAPE, measure=False,
+    def __init__(self, cp=1, case=0, deadline=60.0, one_queue=None, shape=SHAPE, measure=False,
                  **changes):
         rank = dist.get_rank()
         self.device = torch.device("cuda", rank)
@@ -271,7 +271,7 @@ CHECKS = {
     "CP2 zigzag-document": functools.partial(attend, cp=2, home="zigzag-document", chunks=1),
     "P2 refetch": functools.partial(attend, backward="refetch"),
     "P2 paper": functools.partial(attend, placer="paper", local_first=False),
-    "P2 posts ahead": functools.partial(attend, one_queue=False),
+    "P2 one queue": functools.partial(attend, one_queue=True),
     "P2 dim 64": functools.partial(attend, shape=(8, 8, 64, 64)),
     "P2 another case": functools.partial(attend, case=1),
     "strides": functools.partial(attend, strided),
