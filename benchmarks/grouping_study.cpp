@@ -22,7 +22,7 @@ namespace {
 using Costs = std::vector<std::int64_t>;
 
 constexpr Grouping kGroupings[] = {Grouping::kProduction, Grouping::kZigzag, Grouping::kZigzagSwap,
-                                   Grouping::kVrsp};
+                                   Grouping::kVrsp, Grouping::kVrspRefined};
 
 std::vector<Costs> costs_of(const std::vector<std::vector<PackedSequence>>& windows) {
   std::vector<Costs> costs;
@@ -96,7 +96,8 @@ void print_by_pools(const std::string& corpus, const std::vector<Costs>& windows
     for (const Costs& costs : windows)
       cut.emplace_back(costs.begin(),
                        costs.begin() + static_cast<std::ptrdiff_t>(pools * kPoolSize));
-    for (const Grouping grouping : {Grouping::kProduction, Grouping::kVrsp}) {
+    for (const Grouping grouping :
+         {Grouping::kProduction, Grouping::kVrsp, Grouping::kVrspRefined}) {
       const Spread s = excess(cut, kPoolSize, grouping);
       fmt::print(R"({{"table":"r_by_k","corpus":"{}","p":{},"k":{},"method":"{}","mean":{:.6f},)"
                  R"("standard_error":{:.6f}}})"

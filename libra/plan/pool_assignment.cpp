@@ -95,13 +95,10 @@ std::vector<std::int64_t> pool_loads(std::span<const std::int64_t> costs,
   return loads;
 }
 
-// One exchange between the heaviest and the lightest pool, the one that brings their loads closest
-// together. False if none lowers the heavier of the two, which is when R cannot fall this way any
-// more.
-bool swap_once(std::span<const std::int64_t> costs, PoolAssignment& assignment,
-               std::vector<std::int64_t>& loads) {
-  const auto heavy = std::max_element(loads.begin(), loads.end()) - loads.begin();
-  const auto light = std::min_element(loads.begin(), loads.end()) - loads.begin();
+// The exchange between two pools that brings their loads closest together. False if none lowers the
+// heavier of the two.
+bool swap_between(std::span<const std::int64_t> costs, PoolAssignment& assignment,
+                  std::vector<std::int64_t>& loads, std::int64_t heavy, std::int64_t light) {
   const std::int64_t gap = loads[at(heavy)] - loads[at(light)];
   std::int64_t best_gain = 0;
   std::pair<std::size_t, std::size_t> best;
@@ -129,8 +126,33 @@ bool swap_once(std::span<const std::int64_t> costs, PoolAssignment& assignment,
 PoolAssignment zigzag_swap(std::span<const std::int64_t> costs, std::int32_t pool_size) {
   PoolAssignment assignment = zigzag(costs, pool_size);
   std::vector<std::int64_t> loads = pool_loads(costs, assignment);
+  const auto swap_once = [&] {
+    const auto heavy = std::max_element(loads.begin(), loads.end()) - loads.begin();
+    const auto light = std::min_element(loads.begin(), loads.end()) - loads.begin();
+    return swap_between(costs, assignment, loads, heavy, light);
+  };
   // Every exchange lowers the sum of squared loads, so this ends.
-  while (swap_once(costs, assignment, loads)) {
+  while (swap_once()) {
+  }
+  return assignment;
+}
+
+// VRSP, then exchanges of the heaviest pool with the lightest that can take work from it.
+PoolAssignment vrsp_refined(std::span<const std::int64_t> costs, std::int32_t pool_size) {
+  PoolAssignment assignment = vrsp(costs, pool_size);
+  std::vector<std::int64_t> loads = pool_loads(costs, assignment);
+  std::vector<std::int32_t> lightest(loads.size());
+  std::iota(lightest.begin(), lightest.end(), 0);
+  const auto swap_once = [&] {
+    const auto heavy = std::max_element(loads.begin(), loads.end()) - loads.begin();
+    std::stable_sort(lightest.begin(), lightest.end(), [&loads](std::int32_t a, std::int32_t b) {
+      return loads[at(a)] < loads[at(b)];
+    });
+    return std::any_of(lightest.begin(), lightest.end(), [&](std::int32_t light) {
+      return light != heavy && swap_between(costs, assignment, loads, heavy, light);
+    });
+  };
+  while (swap_once()) {
   }
   return assignment;
 }
@@ -147,6 +169,8 @@ std::string_view grouping_name(Grouping grouping) {
       return "zigzag_swap";
     case Grouping::kVrsp:
       return "vrsp";
+    case Grouping::kVrspRefined:
+      return "vrsp_refined";
   }
   LIBRA_CHECK(false, "grouping {} has no name", static_cast<int>(grouping));
   return {};
@@ -186,6 +210,8 @@ PoolAssignment assign_pools(std::span<const std::int64_t> costs, std::int32_t po
       return zigzag_swap(costs, pool_size);
     case Grouping::kVrsp:
       return vrsp(costs, pool_size);
+    case Grouping::kVrspRefined:
+      return vrsp_refined(costs, pool_size);
   }
   LIBRA_CHECK(false, "grouping {} has no algorithm", static_cast<int>(grouping));
   return {};

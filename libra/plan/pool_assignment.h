@@ -18,13 +18,14 @@
 namespace libra {
 
 enum class Grouping : std::uint8_t {
-  kProduction,  ///< P consecutive sequences of the window
-  kZigzag,      ///< sorted by decreasing cost, dealt to the pools in snake order
-  kZigzagSwap,  ///< zigzag, then pairs exchanged between heaviest and lightest pool while R falls
-  kVrsp,        ///< heaviest first, each to the least-loaded pool that holds fewer than P
+  kProduction,   ///< P consecutive sequences of the window
+  kZigzag,       ///< sorted by decreasing cost, dealt to the pools in snake order
+  kZigzagSwap,   ///< zigzag, then pairs exchanged between heaviest and lightest pool while R falls
+  kVrsp,         ///< heaviest first, each to the least-loaded pool that holds fewer than P
+  kVrspRefined,  ///< VRSP, then pairs exchanged between the heaviest pool and any while R falls
 };
 
-/// "production", "zigzag", "zigzag_swap", "vrsp".
+/// "production", "zigzag", "zigzag_swap", "vrsp", "vrsp_refined".
 std::string_view grouping_name(Grouping grouping);
 
 struct PoolAssignment {
@@ -56,7 +57,7 @@ PoolSlot pool_slot(std::int32_t pool, std::int32_t dp, std::int32_t pool_size);
 std::int64_t sequence_cost(const PackedSequence& sequence);
 
 /// Requires costs.size() to be a multiple of pool_size (ConfigError). O(D log D) for D sequences;
-/// kZigzagSwap is O(P^2) per exchange on top.
+/// kZigzagSwap is O(P^2) per exchange on top, kVrspRefined O(P D) at most.
 PoolAssignment assign_pools(std::span<const std::int64_t> costs, std::int32_t pool_size,
                             Grouping grouping);
 

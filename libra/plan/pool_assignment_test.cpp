@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 using Costs = std::vector<std::int64_t>;
 
 constexpr Grouping kGroupings[] = {Grouping::kProduction, Grouping::kZigzag, Grouping::kZigzagSwap,
-                                   Grouping::kVrsp};
+                                   Grouping::kVrsp, Grouping::kVrspRefined};
 
 struct RandomWindow {
   Costs costs;
@@ -168,6 +168,33 @@ TEST(PoolAssignment, SwapNeverRaisesTheImbalanceOfZigzag) {
     ever_lowered = ever_lowered || heaviest_after < heaviest_before;
   }
   EXPECT_TRUE(ever_lowered);
+}
+
+// No exchange of the heaviest pool with any other makes both lighter than it is.
+TEST(PoolAssignment, RefinedVrspIsNeverLessEvenAndEndsWhenNoExchangeHelps) {
+  int lowered = 0;
+  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
+    const RandomWindow window = random_window(seed);
+    const PoolAssignment found =
+        assign_pools(window.costs, window.pool_size, Grouping::kVrspRefined);
+    const double before =
+        imbalance(window.costs, assign_pools(window.costs, window.pool_size, Grouping::kVrsp));
+    ASSERT_LE(imbalance(window.costs, found), before);
+    lowered += imbalance(window.costs, found) < before ? 1 : 0;
+    const Costs loads = loads_of(window.costs, found);
+    const auto heavy = std::max_element(loads.begin(), loads.end()) - loads.begin();
+    for (std::int32_t pool = 0; pool < found.pools(); ++pool) {
+      for (const std::int32_t a : found.pool(static_cast<std::int32_t>(heavy))) {
+        for (const std::int32_t b : found.pool(pool)) {
+          const std::int64_t moved = window.costs[at(a)] - window.costs[at(b)];
+          if (pool == heavy) continue;
+          EXPECT_GE(std::max(loads[at(heavy)] - moved, loads[at(pool)] + moved), loads[at(heavy)]);
+        }
+      }
+    }
+  }
+  EXPECT_GT(lowered, 100);
 }
 
 TEST(PoolAssignment, SwapEndsWhenNoExchangeHelps) {
