@@ -54,7 +54,8 @@ void assign_to_pools(benchmark::State& state) {
 BENCHMARK(assign_to_pools)
     ->ArgNames({"sequences", "grouping"})
     ->ArgsProduct({{128, 256, 512, 1024}, {static_cast<int>(Grouping::kVrsp)}})
-    ->Args({128, static_cast<int>(Grouping::kZigzagSwap)});
+    ->Args({128, static_cast<int>(Grouping::kZigzagSwap)})
+    ->Args({128, static_cast<int>(Grouping::kVrspRefined)});
 
 // What a step needs before its pools are planned: the work of every sequence, and VRSP.
 void estimate_and_assign(benchmark::State& state) {
@@ -135,28 +136,29 @@ void encode_and_decode(benchmark::State& state) {
   state.counters["plan_bytes"] = static_cast<double>(bytes);
 }
 
-constexpr auto kReserve = static_cast<int>(PlacerKind::kReserve);
+constexpr auto kBalanced = static_cast<int>(PlacerKind::kBalanced);
 constexpr auto kContiguous = static_cast<int>(HomeKind::kContiguous);
 
 BENCHMARK(plan_pool)
     ->ArgNames({"setting", "placer", "home"})
     ->ArgsProduct({{0, 1},
                    {static_cast<int>(PlacerKind::kNone), static_cast<int>(PlacerKind::kUlysses),
-                    static_cast<int>(PlacerKind::kPaper), kReserve},
+                    static_cast<int>(PlacerKind::kPaper), static_cast<int>(PlacerKind::kReserve),
+                    kBalanced},
                    {kContiguous}})
     ->ArgsProduct({{0, 1},
-                   {kReserve},
+                   {kBalanced},
                    {static_cast<int>(HomeKind::kZigzagRow),
                     static_cast<int>(HomeKind::kZigzagDocument)}})
     ->Unit(benchmark::kMicrosecond);
 BENCHMARK(traffic_of_plan)
-    ->ArgsProduct({{0, 1}, {kReserve}, {kContiguous}})
+    ->ArgsProduct({{0, 1}, {kBalanced}, {kContiguous}})
     ->Unit(benchmark::kMicrosecond);
 BENCHMARK(validate_plan)
-    ->ArgsProduct({{0, 1}, {kReserve}, {kContiguous}})
+    ->ArgsProduct({{0, 1}, {kBalanced}, {kContiguous}})
     ->Unit(benchmark::kMicrosecond);
 BENCHMARK(encode_and_decode)
-    ->ArgsProduct({{0, 1}, {kReserve}, {kContiguous}})
+    ->ArgsProduct({{0, 1}, {kBalanced}, {kContiguous}})
     ->Unit(benchmark::kMicrosecond);
 
 }  // namespace

@@ -53,7 +53,7 @@ void run(const char* path) {
   options.cp = 8;
   options.placer = libra::PlacerKind::kNone;
   report(libra::make_plan(options, sequences));
-  options.placer = libra::PlacerKind::kReserve;
+  options.placer = libra::PlacerKind::kBalanced;
   report(libra::make_plan(options, sequences));
 }
 

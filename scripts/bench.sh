@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Runs every benchmark program of the release build, one after the other.
+# Runs every benchmark program and study of the release build, one after the other.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-mapfile -t programs < <(find build/release -name '*_benchmark' -type f -executable | sort)
-[ ${#programs[@]} -gt 0 ] || { echo 'bench: no *_benchmark program was built' >&2; exit 1; }
+mapfile -t programs < <(find build/release \( -name '*_benchmark' -o -name '*_study' \) -type f -executable | sort)
+[ ${#programs[@]} -gt 0 ] || { echo 'bench: no *_benchmark or *_study program was built' >&2; exit 1; }
 for program in "${programs[@]}"; do
   echo "== ${program##*/}"
   "$program"

@@ -92,7 +92,7 @@ PlanOptions options_of(const Case& c, std::uint64_t seed) {
   Rng rng(seed, 1);
   options.block_tokens = std::vector<std::int64_t>{3, 8, 16, kTokens}[rng.below(4)];
   options.placer = std::vector<PlacerKind>{
-      PlacerKind::kPaper, PlacerKind::kReserve, PlacerKind::kNone,
+      PlacerKind::kPaper, PlacerKind::kReserve, PlacerKind::kBalanced, PlacerKind::kNone,
       c.head_shards == c.cp ? PlacerKind::kUlysses : PlacerKind::kPaper}[rng.below(4)];
   options.fetch = rng.below(2) == 0 ? Fetch::kWhole : Fetch::kPrefix;
   options.local_first = rng.below(3) != 0;

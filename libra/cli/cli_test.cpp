@@ -70,9 +70,9 @@ TEST(CliTest, HelpOfPlanAndRunHasEveryDefaultAndWhatIsRequired) {
     EXPECT_THAT(plan, HasSubstr(text));
     EXPECT_THAT(run, HasSubstr(text));
   }
-  EXPECT_THAT(plan, HasSubstr("--placer NAMES=none,ulysses,paper,reserve"));
+  EXPECT_THAT(plan, HasSubstr("--placer NAMES=none,ulysses,paper,balanced"));
   EXPECT_THAT(plan, HasSubstr("--steps N=10"));
-  EXPECT_THAT(run, HasSubstr("--placer NAMES=none,reserve"));
+  EXPECT_THAT(run, HasSubstr("--placer NAMES=none,balanced"));
   for (const char* text : {"--transport NAME=inproc", "--dtype NAME=fp32",
                            "--scale-lengths A/B=1/128", "--deadline SECONDS=300"}) {
     EXPECT_THAT(run, HasSubstr(text));
@@ -135,7 +135,7 @@ TEST(CliTest, BadOptionsGetOneLineThatSaysWhatWouldBeRight) {
       {plan + " --q-heads 0", "q_heads is 0"},
       {plan + " --head-dim 100000", "head_dim"},
       {plan + " --model gpt", "qwen3-8b, qwen3-30b-a3b, qwen3-235b-a22b"},
-      {plan + " --placer best", "none, ulysses, paper, reserve"},
+      {plan + " --placer best", "none, ulysses, paper, reserve, balanced"},
       {plan + " --placer none,none", "twice"},
       {plan + " --placer none,,paper", "--placer"},
       {plan + " --fetch some", "whole, prefix"},
@@ -154,7 +154,7 @@ TEST(CliTest, BadOptionsGetOneLineThatSaysWhatWouldBeRight) {
       {plan + " --memory-cap 1K", "the cap is 1.02 kB"},
       {plan + " --device-profile h200", "--cost seconds"},
       {plan + " --cost seconds --device-profile nope", "nope"},
-      {plan + " --placer reserve --faithful", "--faithful is the paper's system"},
+      {plan + " --placer balanced --faithful", "--faithful is the paper's system"},
       {plan + " --fetch prefix --faithful", "--faithful"},
       {plan + " --tau 0.1 --faithful", "--faithful"},
       {plan + " --cost seconds --faithful", "--faithful"},

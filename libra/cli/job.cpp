@@ -10,6 +10,7 @@
 #include "libra/base/version.h"
 #include "libra/cli/option_parsing.h"
 #include "libra/cli/text_table.h"
+#include "libra/plan/cluster_plan.h"
 #include "libra/plan/memory_plan.h"
 #include "libra/plan/pool_assignment.h"
 
@@ -58,6 +59,7 @@ Job::Job(const JobOptions& options, const std::vector<PlacerKind>& default_place
       placers_(placer_plans(options.pool, model_.attention, default_placers)),
       device_(load_device(options, model_.attention)),
       piece_cost_(piece_cost(device_)) {
+  if (!options.pool.cluster.empty()) cluster_ = load_cluster(options.pool.cluster);
   check_packing_options(options.corpus.packing);
   corpus_ = std::make_unique<const Corpus>(read(options.corpus));
   windows_ = std::make_unique<WindowStream>(*corpus_, window_options(options));
@@ -86,6 +88,9 @@ std::vector<std::int64_t> Job::costs(const JobWindow& window) const {
 PoolPlan Job::plan(const PlanOptions& options, std::vector<PackedSequence> sequences) const {
   const std::optional<std::int64_t>& cap = options_.pool.memory_cap;
   if (cap) return make_plan_within(options, sequences, *cap, piece_cost_);
+  if (cluster_ && options.placer == PlacerKind::kBalanced) {
+    return make_plan_for(*cluster_, options, sequences, piece_cost_);
+  }
   return make_plan(options, std::move(sequences), piece_cost_);
 }
 

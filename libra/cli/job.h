@@ -1,13 +1,14 @@
 // What `plan` and `run` share: the same options, and from them a stream of windows, each grouped
 // into pools, and the plan options of every placer.
 //
-//   Job job(options, {PlacerKind::kNone, PlacerKind::kReserve});
+//   Job job(options, {PlacerKind::kNone, PlacerKind::kBalanced});
 //   JobWindow window = job.next();           // packed sequences and their costs
 //   job.sequences(window, assignment.pool(0))
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "libra/cli/corpus_options.h"
 #include "libra/cli/model_options.h"
 #include "libra/cli/pool_options.h"
+#include "libra/cost/cluster.h"
 #include "libra/cost/device_profile.h"
 #include "libra/plan/pool_plan.h"
 
@@ -65,6 +67,7 @@ class Job {
   std::vector<PlacerPlan> placers_;
   std::shared_ptr<const DeviceProfile> device_;  // null: FLOPs
   PieceCost piece_cost_;
+  std::optional<Cluster> cluster_;
   std::unique_ptr<const Corpus> corpus_;
   std::unique_ptr<WindowStream> windows_;
 };

@@ -64,7 +64,7 @@ Fields joined(const std::vector<Fields>& parts) {
 std::string job() {
   return "--corpus " + mix() +
          " --seq-len 256K --oversize truncate --gbs 2 --dp 2 --pool 2 --cp 3 "
-         "--placer ulysses,reserve ";
+         "--placer ulysses,balanced ";
 }
 
 TEST(JsonFieldsTest, ThoseOfPlanAreTheDocumentedOnes) {

@@ -40,6 +40,9 @@ Json to_json(const PlacerFigures& figures) {
            {{"mean", figures.max_over_mean_mean}, {"worst", figures.max_over_mean_worst}}},
           {"bytes_total", figures.bytes_total},
           {"bytes_inter_node", figures.bytes_inter_node},
+          {"bytes_bound", figures.bytes_bound},
+          {"bytes_over_bound",
+           figures.bytes_bound > 0 ? Json(figures.bytes_total / figures.bytes_bound) : Json()},
           {"max_in_bytes", figures.max_in_bytes},
           {"max_out_bytes", figures.max_out_bytes},
           {"bytes_backward", figures.bytes_backward},
@@ -98,24 +101,27 @@ std::string note_text(const PlacerFigures& figures) {
 }
 
 std::string placer_text(const PlanStudy& study) {
-  TextTable table({"placer", "H", "M", "fetch", "max/mean", "worst", "moved", "bytes", "inter-node",
-                   "max in", "max out", "backward", "memory", "plan us"});
+  TextTable table({"placer", "H", "M", "fetch", "max/mean", "worst", "moved", "bytes", "/bound",
+                   "inter-node", "max in", "max out", "backward", "memory", "plan us"});
   std::string notes;
   for (const PlacerFigures& f : study.placers) {
     notes += note_text(f);
     if (!f.plan.skipped.empty()) continue;
     const PlanOptions& options = f.plan.options;
-    table.add(
-        {std::string(placer_name(f.plan.placer)), fmt::format("{}", options.head_shards),
-         chunks_text(f), std::string(fetch_name(options.fetch)),
-         fmt::format("{:.3f}", f.max_over_mean_mean), fmt::format("{:.3f}", f.max_over_mean_worst),
-         fmt::format("{:.1f}%", f.tiles > 0 ? 100 * f.tiles_moved / f.tiles : 0),
-         bytes_text(f.bytes_total), bytes_text(f.bytes_inter_node), bytes_text(f.max_in_bytes),
-         bytes_text(f.max_out_bytes), bytes_text(f.bytes_backward), bytes_text(f.memory_bytes),
-         fmt::format("{:.0f}", f.plan_us)});
+    table.add({std::string(placer_name(f.plan.placer)), fmt::format("{}", options.head_shards),
+               chunks_text(f), std::string(fetch_name(options.fetch)),
+               fmt::format("{:.3f}", f.max_over_mean_mean),
+               fmt::format("{:.3f}", f.max_over_mean_worst),
+               fmt::format("{:.1f}%", f.tiles > 0 ? 100 * f.tiles_moved / f.tiles : 0),
+               bytes_text(f.bytes_total),
+               f.bytes_bound > 0 ? fmt::format("{:.2f}", f.bytes_total / f.bytes_bound) : "-",
+               bytes_text(f.bytes_inter_node), bytes_text(f.max_in_bytes),
+               bytes_text(f.max_out_bytes), bytes_text(f.bytes_backward),
+               bytes_text(f.memory_bytes), fmt::format("{:.0f}", f.plan_us)});
   }
   return fmt::format(
-      "Workers of a pool: heaviest over mean; bytes of a pool per layer, forward\n{}{}",
+      "Workers of a pool: heaviest over mean; bytes of a pool per layer, forward;\n"
+      "/bound: over the fewest bytes that could balance as well\n{}{}",
       table.text(), notes);
 }
 
@@ -124,7 +130,7 @@ int run(const Options& options, const Console& console) {
   Report report(console, options.job.json);
   report.add_file(options.save);
   Job job(options.job,
-          {PlacerKind::kNone, PlacerKind::kUlysses, PlacerKind::kPaper, PlacerKind::kReserve});
+          {PlacerKind::kNone, PlacerKind::kUlysses, PlacerKind::kPaper, PlacerKind::kBalanced});
   const PlanStudy study = study_plans(job, options.steps, options.save, console);
   report.text() << describe(job) << '\n' << grouping_text(study) << '\n' << placer_text(study);
   report.write(options.save, study.first_plan);
@@ -142,7 +148,11 @@ Command add_plan_command(CLI::App& parent) {
   auto* app = parent.add_subcommand("plan", "Plan the pools of a corpus's windows");
   const auto options = std::make_shared<Options>();
   add_job_options(*app, options->job);
-  app->get_option("--placer")->default_str("none,ulysses,paper,reserve");
+  app->get_option("--placer")->default_str("none,ulysses,paper,balanced");
+  app->add_option("--cluster", options->job.pool.cluster,
+                  "Links that placer balanced plans for, a preset or a JSON file: never what they "
+                  "make slower than moving nothing; needs --cost seconds")
+      ->type_name("NAME|FILE");
   add_count(*app, "--steps", options->steps, "Windows to plan; results are means over them");
   app->add_option("--save", options->save,
                   "Write the plan of the first window's pool 0, by the last placer named; JSON if "

@@ -25,7 +25,7 @@ nlohmann::json without_times(nlohmann::json json) {
 
 TEST(PlanCommandTest, JsonHasEveryPromisedField) {
   const auto json = json_of("plan --steps 2 " + small_job());
-  for (const char* grouping : {"production", "zigzag", "zigzag_swap", "vrsp"}) {
+  for (const char* grouping : {"production", "zigzag", "zigzag_swap", "vrsp", "vrsp_refined"}) {
     EXPECT_GE(json["r_minus_1"][grouping].get<double>(), 0) << grouping;
   }
   EXPECT_GT(json["vrsp_us"].get<double>(), 0);
@@ -34,7 +34,7 @@ TEST(PlanCommandTest, JsonHasEveryPromisedField) {
   EXPECT_EQ(json["pools"], 8);
   EXPECT_EQ(json["at_once"], 2);
   EXPECT_EQ(json["packing_report"]["oversize_documents"].is_number(), true);
-  for (const char* placer : {"none", "ulysses", "paper", "reserve"}) {
+  for (const char* placer : {"none", "ulysses", "paper", "balanced"}) {
     SCOPED_TRACE(placer);
     const auto& figures = json["placers"][placer];
     EXPECT_EQ(figures["pools"], 16);
@@ -58,13 +58,13 @@ TEST(PlanCommandTest, BalancingPlacersBalanceWhatNoneDoesNot) {
   };
   EXPECT_GT(mean("none"), 1.5);
   EXPECT_LT(mean("paper"), 1.1);
-  EXPECT_LT(mean("reserve"), 1.1);
+  EXPECT_LT(mean("balanced"), 1.1);
   EXPECT_EQ(json["placers"]["none"]["tiles_moved"], 0);
   EXPECT_LT(json["r_minus_1"]["vrsp"].get<double>(), json["r_minus_1"]["production"].get<double>());
 }
 
 TEST(PlanCommandTest, SameSeedSamePlansOtherSeedOtherWindows) {
-  const std::string command = "plan --steps 1 --placer reserve " + small_job() + " --seed ";
+  const std::string command = "plan --steps 1 --placer balanced " + small_job() + " --seed ";
   const auto first = without_times(json_of(command + "1"));
   EXPECT_EQ(first, without_times(json_of(command + "1")));
   EXPECT_NE(first["r_minus_1"], json_of(command + "2")["r_minus_1"]);
@@ -72,8 +72,8 @@ TEST(PlanCommandTest, SameSeedSamePlansOtherSeedOtherWindows) {
 
 TEST(PlanCommandTest, InterNodeBytesFollowTheNodesSize) {
   const auto bytes = [](const std::string& nodes) {
-    return json_of("plan --steps 1 --placer reserve --gpus-per-node " + nodes + " " +
-                   small_job())["placers"]["reserve"];
+    return json_of("plan --steps 1 --placer balanced --gpus-per-node " + nodes + " " +
+                   small_job())["placers"]["balanced"];
   };
   EXPECT_EQ(bytes("1")["bytes_inter_node"], bytes("1")["bytes_total"]);
   EXPECT_EQ(bytes("4")["bytes_inter_node"], 0);
@@ -83,14 +83,14 @@ TEST(PlanCommandTest, InterNodeBytesFollowTheNodesSize) {
 TEST(PlanCommandTest, PlacersGetTheirOwnFetchUnlessOneIsNamed) {
   const auto own = json_of("plan --steps 1 " + small_job());
   EXPECT_EQ(own["placers"]["paper"]["fetch"], "whole");
-  EXPECT_EQ(own["placers"]["reserve"]["fetch"], "prefix");
+  EXPECT_EQ(own["placers"]["balanced"]["fetch"], "prefix");
   const auto named = json_of("plan --steps 1 --fetch prefix " + small_job());
   EXPECT_EQ(named["placers"]["paper"]["fetch"], "prefix");
 }
 
 TEST(PlanCommandTest, FaithfulComparesThePapersPlacerWithoutOurs) {
   const auto json = json_of("plan --steps 1 --faithful " + small_job());
-  EXPECT_FALSE(json["placers"].contains("reserve"));
+  EXPECT_FALSE(json["placers"].contains("balanced"));
   EXPECT_EQ(json["placers"]["paper"]["fetch"], "whole");
   EXPECT_EQ(json["faithful"], true);
 }
@@ -100,7 +100,7 @@ TEST(PlanCommandTest, UlyssesIsSkippedWhereHeadsForbidItButAnErrorAlone) {
                           " --seq-len 256K --oversize truncate --gbs 2 --dp 2 --pool 2 --cp 3 ";
   const auto json = json_of(job);
   EXPECT_THAT(json["placers"]["ulysses"]["skipped"].get<std::string>(), HasSubstr("H = CP"));
-  EXPECT_TRUE(json["placers"]["reserve"].contains("plan_us"));
+  EXPECT_TRUE(json["placers"]["balanced"].contains("plan_us"));
   EXPECT_THAT(libra(job).out, HasSubstr("ulysses is left out: placer ulysses needs H = CP"));
   expect_refused(libra(job + "--placer ulysses"), "placer ulysses needs H = CP");
 }
@@ -113,25 +113,25 @@ TEST(PlanCommandTest, UlyssesTakesAsManyChunksAsItsHeadsAllow) {
 }
 
 TEST(PlanCommandTest, SecondsBalanceAnotherCost) {
-  const auto json = json_of("plan --steps 1 --cost seconds --placer reserve " + small_job());
+  const auto json = json_of("plan --steps 1 --cost seconds --placer balanced " + small_job());
   EXPECT_EQ(json["cost"], "seconds");
-  EXPECT_LT(json["placers"]["reserve"]["max_over_mean"]["worst"].get<double>(), 1.2);
+  EXPECT_LT(json["placers"]["balanced"]["max_over_mean"]["worst"].get<double>(), 1.2);
 }
 
-// The figures of `reserve`, of all pools of a window, under a cap of this share of what it takes
+// The figures of `balanced`, of all pools of a window, under a cap of this share of what it takes
 // without one.
 nlohmann::json capped(double share) {
-  const std::string command = "plan --steps 1 --placer reserve --chunks 2 " + small_job();
-  const auto free = json_of(command)["placers"]["reserve"];
+  const std::string command = "plan --steps 1 --placer balanced --chunks 2 " + small_job();
+  const auto free = json_of(command)["placers"]["balanced"];
   const auto cap = static_cast<std::int64_t>(free["memory"]["max_bytes"].get<double>() * share);
   const auto figures = json_of(command + " --memory-cap " + std::to_string(cap));
-  EXPECT_LE(figures["placers"]["reserve"]["memory"]["max_bytes"].get<std::int64_t>(), cap);
-  return figures["placers"]["reserve"];
+  EXPECT_LE(figures["placers"]["balanced"]["memory"]["max_bytes"].get<std::int64_t>(), cap);
+  return figures["placers"]["balanced"];
 }
 
 TEST(PlanCommandTest, WithoutACapEveryPoolUsesTheOptionsAsGiven) {
-  const auto free = json_of("plan --steps 1 --placer reserve --chunks 2 " + small_job());
-  const auto& figures = free["placers"]["reserve"];
+  const auto free = json_of("plan --steps 1 --placer balanced --chunks 2 " + small_job());
+  const auto& figures = free["placers"]["balanced"];
   EXPECT_EQ(figures["chunks"], nlohmann::json({{"smallest", 2}, {"largest", 2}}));
   EXPECT_EQ(figures["refetch_pools"], 0);
   EXPECT_EQ(figures["bytes_backward"], figures["bytes_backward_keep"]);
@@ -153,12 +153,12 @@ TEST(PlanCommandTest, RefetchUnderAMemoryCapIsReportedWithItsBytes) {
 }
 
 TEST(PlanCommandTest, TextShowsTheRangeOfChunksThatAMemoryCapTook) {
-  const std::string job = "plan --steps 1 --placer reserve --chunks 2 " + small_job();
-  const auto free = json_of(job)["placers"]["reserve"];
+  const std::string job = "plan --steps 1 --placer balanced --chunks 2 " + small_job();
+  const auto free = json_of(job)["placers"]["balanced"];
   const auto cap = static_cast<std::int64_t>(free["memory"]["max_bytes"].get<double>() * 0.6);
   const std::string text = libra(job + " --memory-cap " + std::to_string(cap)).out;
-  EXPECT_THAT(text, testing::ContainsRegex("reserve  2  2-[0-9]+ "));
-  EXPECT_THAT(text, testing::ContainsRegex("reserve: [0-9]+ of 8 pools refetch"));
+  EXPECT_THAT(text, testing::ContainsRegex("balanced  2  [0-9]+-[0-9]+ "));
+  EXPECT_THAT(text, testing::ContainsRegex("balanced: [0-9]+ of 8 pools refetch"));
 }
 
 TEST(PlanCommandTest, TextHasBothTables) {
@@ -166,7 +166,7 @@ TEST(PlanCommandTest, TextHasBothTables) {
   EXPECT_EQ(result.code, 0);
   EXPECT_EQ(result.err, "");
   for (const char* text : {"16 sequences on DP 4 = 8 pools of P 2, 2 at once", "zigzag_swap",
-                           "max/mean", "inter-node", "reserve"}) {
+                           "max/mean", "inter-node", "balanced"}) {
     EXPECT_THAT(result.out, HasSubstr(text));
   }
 }

@@ -9,6 +9,7 @@
 #include "libra/cli/plan_file.h"
 #include "libra/plan/memory_plan.h"
 #include "libra/plan/traffic.h"
+#include "libra/plan/traffic_bound.h"
 
 namespace libra::cli {
 namespace {
@@ -48,6 +49,7 @@ void add(PlacerFigures& sums, const PoolPlan& plan, std::int32_t gpus_per_node,
   sums.max_over_mean_worst = std::max(sums.max_over_mean_worst, ratio);
   sums.bytes_total += static_cast<double>(forward.total());
   sums.bytes_inter_node += static_cast<double>(forward.inter_node(gpus_per_node, first_gpu));
+  sums.bytes_bound += static_cast<double>(forward_bytes_bound(plan));
   sums.max_in_bytes += static_cast<double>(forward.max_in());
   sums.max_out_bytes += static_cast<double>(forward.max_out());
   sums.bytes_backward += static_cast<double>(backward_traffic(plan, plan.options.backward).total());
@@ -65,9 +67,9 @@ void add(PlacerFigures& sums, const PoolPlan& plan, std::int32_t gpus_per_node,
 void finish(PlacerFigures& sums) {
   if (sums.pools == 0) return;
   for (double* sum : {&sums.max_over_mean_mean, &sums.bytes_total, &sums.bytes_inter_node,
-                      &sums.max_in_bytes, &sums.max_out_bytes, &sums.bytes_backward,
-                      &sums.bytes_backward_keep, &sums.bytes_backward_refetch, &sums.tiles,
-                      &sums.tiles_moved, &sums.arena_bytes, &sums.memory_bytes}) {
+                      &sums.bytes_bound, &sums.max_in_bytes, &sums.max_out_bytes,
+                      &sums.bytes_backward, &sums.bytes_backward_keep, &sums.bytes_backward_refetch,
+                      &sums.tiles, &sums.tiles_moved, &sums.arena_bytes, &sums.memory_bytes}) {
     *sum /= static_cast<double>(sums.pools);
   }
   sums.plan_us = median(sums.plan_times_us);
@@ -104,14 +106,17 @@ class Study {
  private:
   // All groupings are measured, VRSP's is used.
   PoolAssignment group(const std::vector<std::int64_t>& costs) {
-    PoolAssignment assignment;
+    PoolAssignment used;
     for (std::size_t i = 0; i < kGroupings.size(); ++i) {
+      PoolAssignment assignment;
       const double us = microseconds(
           [&] { assignment = assign_pools(costs, job_.options().pool.pool, kGroupings[i]); });
-      if (kGroupings[i] == Grouping::kVrsp) vrsp_times_us_.push_back(us);
       study_.r_minus_1[i] += imbalance(costs, assignment) - 1;
+      if (kGroupings[i] != Grouping::kVrsp) continue;
+      vrsp_times_us_.push_back(us);
+      used = std::move(assignment);
     }
-    return assignment;
+    return used;
   }
 
   void plan_pool(const std::vector<PackedSequence>& sequences, std::int32_t pool) {

@@ -11,8 +11,9 @@
 
 namespace libra::cli {
 
-inline constexpr std::array<Grouping, 4> kGroupings = {Grouping::kProduction, Grouping::kZigzag,
-                                                       Grouping::kZigzagSwap, Grouping::kVrsp};
+inline constexpr std::array<Grouping, 5> kGroupings = {Grouping::kProduction, Grouping::kZigzag,
+                                                       Grouping::kZigzagSwap, Grouping::kVrsp,
+                                                       Grouping::kVrspRefined};
 
 /// Of one placer, over all pools. Bytes are per layer, means over the pools.
 struct PlacerFigures {
@@ -25,6 +26,7 @@ struct PlacerFigures {
   double max_over_mean_worst = 0;
   double bytes_total = 0;       ///< forward
   double bytes_inter_node = 0;  ///< forward
+  double bytes_bound = 0;       ///< forward: the fewest for this balance (traffic_bound.h)
   double max_in_bytes = 0;      ///< forward
   double max_out_bytes = 0;     ///< forward
   double bytes_backward = 0;    ///< in the mode that each pool uses
@@ -42,9 +44,10 @@ struct PlacerFigures {
 struct PlanStudy {
   std::int64_t steps = 0;
   std::int64_t epochs = 0;
-  std::array<double, 4> r_minus_1{};  ///< means over the steps, in the order of kGroupings
-  double cost_us = 0;                 ///< median: the work of all sequences of a window
-  double vrsp_us = 0;                 ///< median: grouping it
+  std::array<double, kGroupings.size()>
+      r_minus_1{};     ///< means over the steps, in the order of kGroupings
+  double cost_us = 0;  ///< median: the work of all sequences of a window
+  double vrsp_us = 0;  ///< median: grouping it
   std::vector<PlacerFigures> placers;
   std::string first_plan;  ///< if asked for: the file of the first pool of the first window
 };

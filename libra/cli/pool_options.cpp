@@ -63,7 +63,8 @@ void add_placement_options(CLI::App& app, PoolOptions& options) {
   const char* const group = "Placement";
   add_parsed(
       app, "--placer", [&](const std::string& text) { options.placers = parse_placers(text); },
-      "Comma-separated: none | ulysses | paper | reserve (--faithful: paper for reserve)")
+      "Comma-separated: none | ulysses | paper | reserve | balanced (--faithful: paper for the "
+      "last two)")
       ->type_name("NAMES")
       ->group(group);
   add_parsed(
@@ -78,6 +79,12 @@ void add_placement_options(CLI::App& app, PoolOptions& options) {
       ->default_str("contiguous")
       ->group(group);
   add_tau_option(app, [&](std::int32_t ppm) { options.tau_ppm = ppm; })->group(group);
+  add_count(app, "--search-us", options.search_us,
+            "Time for placer balanced to search for fewer bytes, in microseconds of a usual core")
+      ->group(group);
+  add_count(app, "--inter-node-weight", options.inter_node_weight,
+            "What placer balanced counts a byte between nodes for, beyond one inside a node")
+      ->group(group);
   app.add_flag("--faithful", options.faithful,
                "The paper's system as it stands: placer paper, whole groups, tau 0.03, every tile "
                "in every chunk")
@@ -124,8 +131,10 @@ void check_faithful(const PoolOptions& options) {
     throw ConfigError(
         fmt::format("--faithful is the paper's system, {}: leave one of them out", what));
   };
-  if (std::count(options.placers.begin(), options.placers.end(), PlacerKind::kReserve) > 0) {
-    contradicts("which has no placer reserve");
+  for (const PlacerKind own : {PlacerKind::kReserve, PlacerKind::kBalanced}) {
+    if (std::count(options.placers.begin(), options.placers.end(), own) > 0) {
+      contradicts(fmt::format("which has no placer {}", placer_name(own)));
+    }
   }
   if (options.fetch == Fetch::kPrefix)
     contradicts("which fetches whole groups, not --fetch prefix");
@@ -137,7 +146,7 @@ std::vector<PlacerKind> chosen_placers(const PoolOptions& options,
                                        std::vector<PlacerKind> defaults) {
   if (!options.placers.empty()) return options.placers;
   if (!options.faithful) return defaults;
-  std::replace(defaults.begin(), defaults.end(), PlacerKind::kReserve, PlacerKind::kPaper);
+  std::replace(defaults.begin(), defaults.end(), PlacerKind::kBalanced, PlacerKind::kPaper);
   defaults.erase(std::unique(defaults.begin(), defaults.end()), defaults.end());
   return defaults;
 }
@@ -156,6 +165,9 @@ PlanOptions plan_options(const PoolOptions& options, const AttentionShape& shape
   plan.fetch = options.fetch.value_or(default_fetch(placer));
   plan.tau_ppm = options.tau_ppm.value_or(plan.tau_ppm);
   plan.backward = options.backward;
+  plan.gpus_per_node = options.gpus_per_node;
+  plan.inter_node_weight = options.inter_node_weight;
+  plan.search_us = options.search_us;
   return options.faithful && placer == PlacerKind::kPaper ? faithful(plan) : plan;
 }
 
@@ -197,10 +209,13 @@ std::vector<PlacerPlan> placer_plans(const PoolOptions& options, const Attention
                                      const std::vector<PlacerKind>& defaults) {
   check_faithful(options);
   check_window(options.gbs, options.dp, options.pool);
-  check_options(plan_options(options, shape, PlacerKind::kNone), options.pool);
   if (options.gpus_per_node < 1) throw ConfigError("--gpus-per-node is 0: it must be at least 1");
+  check_options(plan_options(options, shape, PlacerKind::kNone), options.pool);
   if (!options.device_profile.empty() && !options.seconds) {
     throw ConfigError("--device-profile is for --cost seconds: add it, or leave the profile out");
+  }
+  if (!options.cluster.empty() && (!options.seconds || options.memory_cap)) {
+    throw ConfigError("--cluster needs --cost seconds and goes without --memory-cap");
   }
   const std::vector<PlacerKind> placers = chosen_placers(options, defaults);
   std::vector<PlacerPlan> plans;

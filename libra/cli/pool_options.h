@@ -29,6 +29,9 @@ struct PoolOptions {
   std::optional<std::int32_t> tau_ppm;
   BackwardMode backward = BackwardMode::kKeep;
   std::optional<std::int64_t> memory_cap;
+  std::string cluster;  ///< of make_plan_for; empty: plans do not look at links
+  std::int32_t search_us = 0;
+  std::int32_t inter_node_weight = 0;
   bool seconds = false;  ///< costs are times of `device_profile`, else FLOPs
   std::string device_profile;
   bool faithful = false;
@@ -46,7 +49,7 @@ struct PlacerPlan {
   std::string skipped;  ///< empty if it can
 };
 
-/// For each placer asked for, else for each of `defaults` (with --faithful: without `reserve`).
+/// For each placer asked for, else for each of `defaults` (with --faithful: `paper` for our own).
 /// `ulysses` gets H = CP and the largest legal M; if these heads do not allow it, it is skipped
 /// unless it was asked for alone. Throws ConfigError for options that break a rule or contradict
 /// each other.

@@ -24,7 +24,7 @@ constexpr const char* kExample =
     "Example:\n"
     "  libra replay --corpus synthetic:paper-256k --seq-len 256K --gbs 64 --dp 8 --cp 8 --pool 8 "
     "\\\n"
-    "    --cost seconds --placer ulysses,reserve --pools 2";
+    "    --cost seconds --placer ulysses,balanced --pools 2";
 
 struct Options {
   JobOptions job;
@@ -177,7 +177,7 @@ void check(const Options& options) {
 int run(const Options& options, const Console& console) {
   check(options);
   Report report(console, options.job.json);
-  Job job(options.job, {PlacerKind::kUlysses, PlacerKind::kReserve});
+  Job job(options.job, {PlacerKind::kUlysses, PlacerKind::kBalanced});
   const std::vector<PlacerReplay> replays = replay_all(job, options, console);
   report.text() << describe(job);
   for (const PlacerReplay& replay : replays) report.text() << workers_text(replay);
@@ -215,7 +215,7 @@ Command add_replay_command(CLI::App& parent) {
       "replay", "Run what every worker of a pool computes, one after the other on one GPU");
   const auto options = std::make_shared<Options>();
   add_job_options(*app, options->job);
-  app->get_option("--placer")->default_str("ulysses,reserve");
+  app->get_option("--placer")->default_str("ulysses,balanced");
   add_count(*app, "--pools", options->pools, "Pools to replay, of the first windows");
   add_count(*app, "--rounds", options->rounds, "Times that each worker runs; medians count");
   add_count(*app, "--device", options->device, "Which GPU (default: 0)");

@@ -143,7 +143,7 @@ int run(const Options& options, const Console& console) {
   const bool reporting = console.mpi == nullptr || console.mpi->rank() == 0;
   Report report(console, reporting ? options.job.json : "");
   if (reporting) report.add_file(options.trace);
-  Job job(options.job, {PlacerKind::kNone, PlacerKind::kReserve});
+  Job job(options.job, {PlacerKind::kNone, PlacerKind::kBalanced});
   const auto executor = make_executor(options, job.workers(), console);
   RunSummary summary = summarise(job, options, choose_pool(job, options.which_pool));
   execute_placers(summary, job, options, *executor, console);
@@ -243,7 +243,7 @@ Command add_run_command(CLI::App& parent) {
       parent.add_subcommand("run", "Execute one pool of the first window, forward and backward");
   const auto options = std::make_shared<Options>();
   add_job_options(*app, options->job);
-  app->get_option("--placer")->default_str("none,reserve");
+  app->get_option("--placer")->default_str("none,balanced");
   add_execution_options(*app, *options);
   add_parsed(
       *app, "--which-pool",

@@ -31,10 +31,10 @@ TEST(RunCommandTest, EveryPlacerAndHomeLayoutIsRight) {
   for (const std::string home : {"contiguous", "zigzag-row", "zigzag-document"}) {
     SCOPED_TRACE(home);
     const auto json =
-        json_of(tiny_run("--check --dtype fp64 --placer none,ulysses,paper,reserve "
+        json_of(tiny_run("--check --dtype fp64 --placer none,ulysses,paper,reserve,balanced "
                          "--backward refetch --tp 2 --home " +
                          home));
-    EXPECT_EQ(json["placers"].size(), 4U);
+    EXPECT_EQ(json["placers"].size(), 5U);
     EXPECT_EQ(json["ok"], true);
   }
 }
@@ -44,7 +44,7 @@ TEST(RunCommandTest, CpuSecondsOfEveryWorkerBeforeAndAfter) {
   EXPECT_EQ(json["cpu_seconds"]["before"].size(), 4U);
   EXPECT_EQ(json["cpu_seconds"]["after"].size(), 4U);
   EXPECT_EQ(json["cpu_seconds"]["before"], json["placers"]["none"]["cpu_seconds"]);
-  EXPECT_EQ(json["cpu_seconds"]["after"], json["placers"]["reserve"]["cpu_seconds"]);
+  EXPECT_EQ(json["cpu_seconds"]["after"], json["placers"]["balanced"]["cpu_seconds"]);
   for (const auto& seconds : json["cpu_seconds"]["after"]) EXPECT_GT(seconds.get<double>(), 0);
   EXPECT_EQ(json["checked"], false);
   EXPECT_FALSE(json.contains("max_abs_error"));
@@ -84,7 +84,7 @@ TEST(RunCommandTest, TraceHasAProcessPerPlacerAndNamedWorkers) {
       EXPECT_GE(event["dur"].get<double>(), 0);
     }
   }
-  EXPECT_THAT(processes, testing::ElementsAre("none", "reserve"));
+  EXPECT_THAT(processes, testing::ElementsAre("none", "balanced"));
   EXPECT_GE(local, 4U);
 }
 

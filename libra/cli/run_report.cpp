@@ -11,6 +11,7 @@
 #include "libra/cli/text_table.h"
 #include "libra/plan/memory_plan.h"
 #include "libra/plan/traffic.h"
+#include "libra/plan/traffic_bound.h"
 
 namespace libra::cli {
 namespace {
@@ -171,6 +172,7 @@ Json to_json(const PlacerRun& run, const std::string& seconds) {
                {seconds, busy_seconds(run)},
                {"measured_max_over_mean", measured_max_over_mean(run)},
                {"bytes_forward", total(run, true)},
+               {"bytes_over_bound", bytes_over_bound(run.plan)},
                {"bytes_backward", total(run, false)},
                {"memory_bytes", max_memory_bytes(run.plan)},
                {"fingerprint", fmt::format("{:016x}", plan_fingerprint(run.plan))}};

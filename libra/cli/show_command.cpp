@@ -16,6 +16,7 @@
 #include "libra/plan/memory_plan.h"
 #include "libra/plan/plan_json.h"
 #include "libra/plan/traffic.h"
+#include "libra/plan/traffic_bound.h"
 
 namespace libra::cli {
 namespace {
@@ -79,12 +80,13 @@ std::string summary_text(const PoolPlan& plan) {
   return fmt::format(
       "tiles      {} in {} blocks, {} moved\n"
       "load       max/mean {:.4f}\n"
-      "bytes      per layer: forward {}, backward {} (keep) or {} (refetch)\n"
+      "bytes      per layer: forward {} ({:.2f} times the bound), backward {} (keep) or {} "
+      "(refetch)\n"
       "memory     up to {} a worker beyond the inputs\n",
       with_commas(plan.tiling.tiles()),
       with_commas(static_cast<long long>(plan.tiling.blocks.size())),
       with_commas(plan.tiles_moved()), plan.placement.max_over_mean(),
-      format_bytes(forward_traffic(plan).total()),
+      format_bytes(forward_traffic(plan).total()), bytes_over_bound(plan),
       format_bytes(backward_traffic(plan, BackwardMode::kKeep).total()),
       format_bytes(backward_traffic(plan, BackwardMode::kRefetch).total()),
       format_bytes(max_memory_bytes(plan)));

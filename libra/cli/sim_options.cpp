@@ -76,9 +76,9 @@ void add_sim_pool_options(CLI::App& app, SimOptions& options) {
   add_tau_option(app, [&](std::int32_t ppm) { options.tau_ppm = ppm; })->group(group);
   add_parsed(
       app, "--placer", [&](const std::string& text) { options.placer = parse_placer(text); },
-      "Of method libra: reserve | paper")
+      "Of method libra: balanced | reserve | paper")
       ->type_name("NAME")
-      ->default_str("reserve")
+      ->default_str("balanced")
       ->group(group);
   add_parsed(
       app, "--home", [&](const std::string& text) { options.home = parse_home(text); },
@@ -121,8 +121,8 @@ void check_counts(const SimOptions& options) {
   const std::int64_t replica = std::int64_t{options.cp} * options.pp;
   require_divides("CP x PP", replica, "the number of GPUs", options.gpus);
   if (options.layers) require_positive("--layers", *options.layers);
-  if (options.placer != PlacerKind::kReserve && options.placer != PlacerKind::kPaper) {
-    throw ConfigError("--placer: method libra places with reserve or paper");
+  if (options.placer == PlacerKind::kNone || options.placer == PlacerKind::kUlysses) {
+    throw ConfigError("--placer: method libra places with balanced, reserve or paper");
   }
   if (options.home == HomeKind::kExplicit) {
     throw ConfigError(

@@ -33,7 +33,7 @@ struct SimOptions {
   std::int32_t chunks = 4;
   std::int32_t tau_ppm = 30'000;
   HomeKind home = HomeKind::kContiguous;
-  PlacerKind placer = PlacerKind::kReserve;
+  PlacerKind placer = PlacerKind::kBalanced;
   bool recompute = true;
   std::int32_t steps = 10;
   std::int32_t threads = 0;

@@ -32,6 +32,8 @@ std::vector<std::int32_t> destinations(const PlacementProblem& problem) {
       return place_paper(problem);
     case PlacerKind::kReserve:
       return place_reserve(problem);
+    case PlacerKind::kBalanced:
+      return place_balanced(problem);
   }
   LIBRA_CHECK(false, "placer {} has no function", static_cast<int>(problem.options.placer));
   return {};
@@ -45,11 +47,12 @@ std::int64_t cap_of(const PlanOptions& options, const HomeLayout& layout, const 
 
 }  // namespace
 
+std::int64_t Placement::heaviest() const { return *std::max_element(load.begin(), load.end()); }
+
 double Placement::max_over_mean() const {
   const std::int64_t total = std::accumulate(load.begin(), load.end(), std::int64_t{0});
   if (total == 0) return 1.0;
-  const std::int64_t heaviest = *std::max_element(load.begin(), load.end());
-  return static_cast<double>(heaviest) * static_cast<double>(load.size()) /
+  return static_cast<double>(heaviest()) * static_cast<double>(load.size()) /
          static_cast<double>(total);
 }
 

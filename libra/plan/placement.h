@@ -25,6 +25,7 @@ struct Placement {
   std::vector<std::int64_t> load;         ///< by worker, in the tiles' cost unit
   std::int64_t cap = 0;  ///< C = (1 + tau) * mean load, rounded down, at most the total; soft
 
+  std::int64_t heaviest() const;  ///< load of the heaviest worker
   /// Heaviest load over mean load; 1 if there is no work.
   double max_over_mean() const;
   friend bool operator==(const Placement&, const Placement&) = default;

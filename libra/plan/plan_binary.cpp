@@ -17,7 +17,7 @@ namespace libra {
 namespace {
 
 constexpr std::string_view kMagic = "LIBRPLAN";
-constexpr std::int64_t kFormatVersion = 1;
+constexpr std::int64_t kFormatVersion = 2;
 
 // Every number is a little-endian 64-bit integer: plans are kilobytes, and one width keeps the
 // format obvious.
@@ -151,7 +151,7 @@ void read_explicit_runs(Reader& reader, PlanOptions& options) {
 // here.
 void check_enums(const PlanOptions& options) {
   const bool known = options.storage <= DType::kFp16 && options.home <= HomeKind::kExplicit &&
-                     options.placer <= PlacerKind::kReserve && options.fetch <= Fetch::kPrefix &&
+                     options.placer <= PlacerKind::kBalanced && options.fetch <= Fetch::kPrefix &&
                      options.backward <= BackwardMode::kRefetch;
   if (!known) throw PlanError("the plan holds an option value that this version does not know");
 }

@@ -26,6 +26,10 @@ void visit_options(Options& options, Visit&& visit) {
   visit("backward", options.backward);
   visit("return_lse", options.return_lse);
   visit("local_first", options.local_first);
+  visit("max_tile_pairs", options.max_tile_pairs);
+  visit("gpus_per_node", options.gpus_per_node);
+  visit("inter_node_weight", options.inter_node_weight);
+  visit("search_us", options.search_us);
 }
 
 }  // namespace libra

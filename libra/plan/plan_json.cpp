@@ -10,6 +10,7 @@
 #include "libra/base/error.h"
 #include "libra/plan/memory_plan.h"
 #include "libra/plan/plan_fields.h"
+#include "libra/plan/traffic_bound.h"
 
 namespace libra {
 namespace {
@@ -178,6 +179,8 @@ Json derived_to_json(const PoolPlan& plan) {
           {"cap", plan.placement.cap},
           {"max_over_mean", plan.placement.max_over_mean()},
           {"tiles_moved", plan.tiles_moved()},
+          {"bytes_bound", forward_bytes_bound(plan)},
+          {"bytes_over_bound", bytes_over_bound(plan)},
           {"fetches", fetches_to_json(plan.exchange.fetches)},
           {"q_moves", moves_to_json(plan.exchange.q_moves)},
           {"kv_moves", moves_to_json(plan.exchange.kv_moves)},
@@ -189,7 +192,7 @@ Json derived_to_json(const PoolPlan& plan) {
 
 std::string plan_to_json(const PoolPlan& plan) {
   Json json;
-  json["format"] = "libra-plan-1";
+  json["format"] = "libra-plan-2";
   json["fingerprint"] = fmt::format("{:016x}", plan_fingerprint(plan));
   json["options"] = options_to_json(plan.options);
   for (const PackedSequence& sequence : plan.sequences) {
@@ -205,8 +208,8 @@ std::string plan_to_json(const PoolPlan& plan) {
 
 PoolPlan plan_from_json(std::string_view text) {
   const Json json = parse_json(text);
-  if (!json.is_object() || !json.contains("format") || json["format"] != "libra-plan-1") {
-    throw PlanError("this JSON is not a plan: its 'format' is not libra-plan-1");
+  if (!json.is_object() || !json.contains("format") || json["format"] != "libra-plan-2") {
+    throw PlanError("this JSON is not a plan: its 'format' is not libra-plan-2");
   }
   PoolPlan plan = rebuild_plan(
       options_from_json(field<Json>(json, "options")), sequences_from_json(json),

@@ -21,10 +21,11 @@ constexpr Names<HomeKind, 4> kHomes = {{{HomeKind::kContiguous, "contiguous"},
                                         {HomeKind::kZigzagRow, "zigzag-row"},
                                         {HomeKind::kZigzagDocument, "zigzag-document"},
                                         {HomeKind::kExplicit, "explicit"}}};
-constexpr Names<PlacerKind, 4> kPlacers = {{{PlacerKind::kNone, "none"},
+constexpr Names<PlacerKind, 5> kPlacers = {{{PlacerKind::kNone, "none"},
                                             {PlacerKind::kUlysses, "ulysses"},
                                             {PlacerKind::kPaper, "paper"},
-                                            {PlacerKind::kReserve, "reserve"}}};
+                                            {PlacerKind::kReserve, "reserve"},
+                                            {PlacerKind::kBalanced, "balanced"}}};
 constexpr Names<Fetch, 2> kFetches = {{{Fetch::kWhole, "whole"}, {Fetch::kPrefix, "prefix"}}};
 constexpr Names<BackwardMode, 2> kBackwards = {
     {{BackwardMode::kKeep, "keep"}, {BackwardMode::kRefetch, "refetch"}}};
@@ -131,7 +132,8 @@ void check_chunks(const PlanOptions& options) {
 
 void check_limits(const PlanOptions& options, std::int32_t replicas) {
   constexpr std::int64_t kMaxBlockTokens = std::int64_t{1} << 30;
-  constexpr std::int32_t kMaxTauPpm = 100'000'000;
+  constexpr std::int64_t kMaxNodeWeight = 1000;
+  constexpr std::int64_t kMaxSearchUs = 100'000'000;
   require_positive("the pool size P", replicas);
   require_positive("the block size B", options.block_tokens);
   require_at_most("the block size B", options.block_tokens, kMaxBlockTokens);
@@ -142,6 +144,12 @@ void check_limits(const PlanOptions& options, std::int32_t replicas) {
   if (options.tau_ppm < 0 || options.tau_ppm > kMaxTauPpm) {
     throw ConfigError(fmt::format("tau {} is not between 0 and 100", options.tau_ppm / 1e6));
   }
+  require_not_negative("the most query-key pairs of a tile", options.max_tile_pairs);
+  require_positive("the number of GPUs per node", options.gpus_per_node);
+  require_not_negative("the weight of bytes between nodes", options.inter_node_weight);
+  require_at_most("the weight of bytes between nodes", options.inter_node_weight, kMaxNodeWeight);
+  require_not_negative("the search time in us", options.search_us);
+  require_at_most("the search time in us", options.search_us, kMaxSearchUs);
 }
 
 }  // namespace

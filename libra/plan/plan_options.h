@@ -29,10 +29,11 @@ enum class HomeKind : std::uint8_t {
 };
 
 enum class PlacerKind : std::uint8_t {
-  kNone,     ///< every tile at its home
-  kUlysses,  ///< head shard r of a sequence at its CP rank r; needs head_shards = cp
-  kPaper,    ///< Algorithm 2: least incremental communication among workers under the cap
-  kReserve,  ///< home first; foreign workers keep room for their own tiles
+  kNone,      ///< every tile at its home
+  kUlysses,   ///< head shard r of a sequence at its CP rank r; needs head_shards = cp
+  kPaper,     ///< Algorithm 2: least incremental communication among workers under the cap
+  kReserve,   ///< home first; foreign workers keep room for their own tiles
+  kBalanced,  ///< as kReserve with a price on room, then repaired under the cap and searched
 };
 
 /// How much of a KV group travels to a destination.
@@ -49,8 +50,9 @@ enum class BackwardMode : std::uint8_t {
 
 std::string_view home_name(
     HomeKind kind);  ///< "contiguous", "zigzag-row", "zigzag-document", "explicit"
-std::string_view placer_name(PlacerKind kind);      ///< "none", "ulysses", "paper", "reserve"
-std::string_view fetch_name(Fetch fetch);           ///< "whole", "prefix"
+std::string_view placer_name(
+    PlacerKind kind);                      ///< "none", "ulysses", "paper", "reserve", "balanced"
+std::string_view fetch_name(Fetch fetch);  ///< "whole", "prefix"
 std::string_view backward_name(BackwardMode mode);  ///< "keep", "refetch"
 
 /// The inverses. Throw ConfigError that lists the names.
@@ -61,6 +63,8 @@ BackwardMode parse_backward(std::string_view name);
 
 /// Whole for `paper`, prefix for the others.
 Fetch default_fetch(PlacerKind placer);
+
+inline constexpr std::int32_t kMaxTauPpm = 100'000'000;
 
 struct PlanOptions {
   AttentionShape shape;
@@ -77,7 +81,7 @@ struct PlanOptions {
   std::int32_t head_shards = 2;      ///< H, over the whole sequence's heads
   std::int32_t chunks = 4;  ///< M: exposed communication falls as 1/M, launches grow with M
 
-  PlacerKind placer = PlacerKind::kReserve;
+  PlacerKind placer = PlacerKind::kBalanced;
   Fetch fetch = Fetch::kPrefix;
   std::int32_t tau_ppm = 30'000;  ///< cap on a worker's load over the mean, in millionths: 3%
   BackwardMode backward = BackwardMode::kKeep;
@@ -85,6 +89,17 @@ struct PlanOptions {
   /// Tiles that need no exchange run first and unchunked, under the first dispatches; false: in
   /// every chunk (the paper).
   bool local_first = true;
+
+  /// A tile of more query-key pairs than this is cut into halves, row by row, until it is not; 0:
+  /// never. Placer `balanced` sets it in its plans where tiles are too large for the cap.
+  std::int64_t max_tile_pairs = 0;
+
+  std::int32_t gpus_per_node = 8;  ///< worker 0 of a pool is the first GPU of a node
+  // Of placer `balanced`:
+  std::int32_t inter_node_weight = 0;  ///< a byte between nodes counts 1 + this many times
+  /// Microseconds of search on a usual core. Counted in evaluations, so that plans are equal
+  /// everywhere, however long these take.
+  std::int32_t search_us = 0;
 
   bool lse_goes_home() const { return return_lse || backward == BackwardMode::kRefetch; }
   friend bool operator==(const PlanOptions&, const PlanOptions&) = default;

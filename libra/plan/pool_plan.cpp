@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "libra/base/error.h"
@@ -69,6 +70,31 @@ void require_possible_costs(const std::vector<std::int64_t>& block_costs,
   }
 }
 
+// Query-key pairs that a worker has on average, in tiles: of as many heads as one has.
+std::int64_t mean_tile_pairs(const PoolPlan& plan) {
+  std::int64_t pairs = 0;
+  for (const PoolSample& sample : plan.layout.samples) pairs += query_key_pairs({0, sample.tokens});
+  return pairs / plan.workers() * plan.options.head_shards;
+}
+
+// Tiles that are too large for what is left under the cap are halved, and halved again while that
+// makes the heaviest worker lighter; all others stay as they are.
+void cut_until_balanced(PoolPlan& plan, const PieceCost& cost) {
+  constexpr std::int64_t kSmallestShare = 64;
+  const std::int64_t mean = mean_tile_pairs(plan);
+  for (std::int64_t share = 2; share <= kSmallestShare; share *= 2) {
+    if (plan.placement.heaviest() <= plan.placement.cap) return;
+    PlanOptions options = plan.options;
+    options.max_tile_pairs = std::max<std::int64_t>(1, mean / share);
+    Tiling tiling = make_tiling(options, plan.layout, cost);
+    Placement placement = place_tiles(options, plan.layout, tiling);
+    if (placement.heaviest() >= plan.placement.heaviest()) continue;
+    plan.options = options;
+    plan.tiling = std::move(tiling);
+    plan.placement = std::move(placement);
+  }
+}
+
 }  // namespace
 
 std::int32_t PoolPlan::tiles_moved() const {
@@ -86,7 +112,10 @@ PoolPlan make_plan(const PlanOptions& options, std::vector<PackedSequence> seque
   plan.layout = make_home_layout(options, plan.sequences);
   plan.tiling = make_tiling(options, plan.layout, cost);
   plan.placement = place_tiles(options, plan.layout, plan.tiling);
-  plan.exchange = plan_exchange(options, plan.layout, plan.tiling, plan.placement);
+  if (options.placer == PlacerKind::kBalanced && options.max_tile_pairs == 0) {
+    cut_until_balanced(plan, cost);
+  }
+  plan.exchange = plan_exchange(plan.options, plan.layout, plan.tiling, plan.placement);
   return plan;
 }
 

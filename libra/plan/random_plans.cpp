@@ -42,7 +42,7 @@ PlanOptions random_options(Rng& rng) {
     options.cp = options.tp * static_cast<std::int32_t>(between(rng, 1, 4));
     options.head_shards = static_cast<std::int32_t>(between(rng, 1, options.shape.q_heads));
     options.chunks = static_cast<std::int32_t>(between(rng, 1, options.shape.q_heads));
-    options.placer = static_cast<PlacerKind>(rng.below(4));
+    options.placer = static_cast<PlacerKind>(rng.below(5));
   } while (!obeys_rules(options));
   options.storage = static_cast<DType>(rng.below(4));
   options.home = static_cast<HomeKind>(rng.below(4));
@@ -52,6 +52,10 @@ PlanOptions random_options(Rng& rng) {
   options.backward = static_cast<BackwardMode>(rng.below(2));
   options.return_lse = rng.below(2) == 0;
   options.local_first = rng.below(2) == 0;
+  options.max_tile_pairs = rng.below(3) == 0 ? between(rng, 1, 2000) : 0;
+  options.gpus_per_node = static_cast<std::int32_t>(between(rng, 1, 9));
+  options.inter_node_weight = static_cast<std::int32_t>(between(rng, 0, 3));
+  options.search_us = static_cast<std::int32_t>(between(rng, 0, 20));
   return options;
 }
 

@@ -12,6 +12,10 @@ void require_positive(std::string_view name, std::int64_t value) {
   if (value < 1) throw ConfigError(fmt::format("{} is {}: it must be at least 1", name, value));
 }
 
+void require_not_negative(std::string_view name, std::int64_t value) {
+  if (value < 0) throw ConfigError(fmt::format("{} is {}: it must not be negative", name, value));
+}
+
 void require_at_most(std::string_view name, std::int64_t value, std::int64_t limit) {
   if (value > limit)
     throw ConfigError(fmt::format("{} is {}: it may be at most {}", name, value, limit));

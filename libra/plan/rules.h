@@ -12,6 +12,9 @@ namespace libra {
 /// Throws ConfigError unless value >= 1.
 void require_positive(std::string_view name, std::int64_t value);
 
+/// Throws ConfigError unless value >= 0.
+void require_not_negative(std::string_view name, std::int64_t value);
+
 /// Throws ConfigError if value > limit.
 void require_at_most(std::string_view name, std::int64_t value, std::int64_t limit);
 

@@ -1,10 +1,14 @@
 #include "libra/plan/tiling.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 namespace libra {
 namespace {
+
+// Smaller tiles would not fill a kernel's blocks.
+constexpr std::int64_t kLeastCutRows = 128;
 
 // With contiguous homes token order is row order, and nothing needs sorting.
 std::vector<Fragment> fragments_by_row(const HomeLayout& layout) {
@@ -18,28 +22,34 @@ std::vector<Fragment> fragments_by_row(const HomeLayout& layout) {
   return sorted;
 }
 
-// Cuts fragments, met in (part, row) order, at multiples of B rows.
+// Cuts rows, met in (part, row) order, into blocks that begin at `first` and every `rows` from
+// there on.
 class BlockCutter {
  public:
-  BlockCutter(std::int64_t block_tokens, Tiling& tiling)
-      : block_tokens_(block_tokens), tiling_(tiling) {}
+  explicit BlockCutter(Tiling& tiling) : tiling_(tiling) {}
 
-  void add(const Fragment& fragment) {
-    for (std::int64_t token = fragment.tokens.begin; token < fragment.tokens.end;) {
-      const std::int64_t row = fragment.row + token - fragment.tokens.begin;
-      open_block(fragment.part, row / block_tokens_);
-      const std::int64_t rows_left = (row / block_tokens_ + 1) * block_tokens_ - row;
-      const std::int64_t end = std::min(fragment.tokens.end, token + rows_left);
-      add_piece({fragment.sample, {token, end}, row});
+  void cut_every(std::int64_t rows, std::int64_t first) {
+    rows_ = rows;
+    first_ = first;
+  }
+
+  void add(std::int32_t part, const Piece& piece) {
+    const TokenRange tokens = piece.queries;
+    for (std::int64_t token = tokens.begin; token < tokens.end;) {
+      const std::int64_t row = piece.row + token - tokens.begin;
+      const std::int64_t block_row = first_ + (row - first_) / rows_ * rows_;
+      const std::int64_t end = std::min(tokens.end, token + block_row + rows_ - row);
+      open_block(part, block_row);
+      add_piece({piece.sample, {token, end}, row});
       token = end;
     }
   }
 
  private:
-  void open_block(std::int32_t part, std::int64_t index) {
-    if (part == part_ && index == index_) return;
+  void open_block(std::int32_t part, std::int64_t row) {
+    if (part == part_ && row == row_) return;
     part_ = part;
-    index_ = index;
+    row_ = row;
     const auto piece = static_cast<std::int32_t>(tiling_.pieces.size());
     tiling_.blocks.push_back({part, piece, piece, 0, 0});
   }
@@ -50,11 +60,52 @@ class BlockCutter {
     tiling_.blocks.back().tokens += piece.queries.size();
   }
 
-  std::int64_t block_tokens_;
   Tiling& tiling_;
+  std::int64_t rows_ = 1;
+  std::int64_t first_ = 0;
   std::int32_t part_ = -1;
-  std::int64_t index_ = -1;
+  std::int64_t row_ = -1;  // at which the block begins
 };
+
+// Query-key pairs of the largest of the blocks that begin every `rows` from `first` on.
+std::int64_t most_pairs(std::span<const Piece> pieces, std::int64_t first, std::int64_t rows) {
+  Tiling blocks;
+  BlockCutter cutter(blocks);
+  cutter.cut_every(rows, first);
+  for (const Piece& piece : pieces) cutter.add(0, piece);
+  std::int64_t most = 0;
+  for (const Block& block : blocks.blocks) {
+    std::int64_t pairs = 0;
+    for (const Piece& piece : blocks.pieces_of(block)) pairs += query_key_pairs(piece.queries);
+    most = std::max(most, pairs);
+  }
+  return most;
+}
+
+// B, or what is left of it after as many halvings as it takes.
+std::int64_t rows_under(const PlanOptions& options, std::span<const Piece> pieces,
+                        std::int64_t first) {
+  std::int64_t rows = options.block_tokens;
+  while (rows > kLeastCutRows && most_pairs(pieces, first, rows) > options.max_tile_pairs) {
+    rows = (rows + 1) / 2;
+  }
+  return rows;
+}
+
+// The same pieces in smaller blocks where a tile has more than the most pairs.
+void cut_large_blocks(const PlanOptions& options, Tiling& tiling) {
+  Tiling cut = tiling;
+  cut.pieces.clear();
+  cut.blocks.clear();
+  BlockCutter cutter(cut);
+  for (const Block& block : tiling.blocks) {
+    const std::span<const Piece> pieces = tiling.pieces_of(block);
+    const std::int64_t first = pieces.front().row / options.block_tokens * options.block_tokens;
+    cutter.cut_every(rows_under(options, pieces, first), first);
+    for (const Piece& piece : pieces) cutter.add(block.part, piece);
+  }
+  tiling = std::move(cut);
+}
 
 }  // namespace
 
@@ -74,8 +125,12 @@ Tiling make_tiling(const PlanOptions& options, const HomeLayout& layout, const P
   tiling.shards_per_home = options.head_shards / options.tp;
   tiling.tp = options.tp;
   tiling.pieces.reserve(layout.fragments.size() * 2);
-  BlockCutter cutter(options.block_tokens, tiling);
-  for (const Fragment& fragment : fragments_by_row(layout)) cutter.add(fragment);
+  BlockCutter cutter(tiling);
+  cutter.cut_every(options.block_tokens, 0);
+  for (const Fragment& fragment : fragments_by_row(layout)) {
+    cutter.add(fragment.part, {fragment.sample, fragment.tokens, fragment.row});
+  }
+  if (options.max_tile_pairs > 0) cut_large_blocks(options, tiling);
   const std::int32_t heads = options.shape.q_heads / options.head_shards;
   for (Block& block : tiling.blocks) {
     for (const Piece& piece : tiling.pieces_of(block)) block.cost += cost(piece.queries, heads);

@@ -9,7 +9,9 @@
 //   blocks of B      |   block 0    |   block 1    | block 2 |
 //   pieces           | 0  | 1  | 2  | 3  |  4   |  5 | 6 |
 //
-// Tile t is block t / H and head shard t % H. Blocks without a token of a sample are left out.
+// Tile t is block t / H and head shard t % H. Blocks without a token of a sample are left out. With
+// PlanOptions::max_tile_pairs, a block whose tiles are larger is cut into halves of its B rows,
+// quarters and so on (down to 128 rows), as often as it takes; the others stay whole.
 #pragma once
 
 #include <cstdint>

@@ -263,13 +263,16 @@ void expect_named_or_what_its_inputs_give(const PoolPlan& mutant, const std::str
 }
 
 TEST(Validate, NamesOptionsThatThePlanWasNotMadeWith) {
+  std::uint64_t options = 0;
+  const PlanOptions counted;
+  visit_options(counted, [&](const char*, auto) { ++options; });
   for (std::uint64_t seed = 0; seed < 120; ++seed) {
     SCOPED_TRACE(::testing::Message() << "seed " << seed);
     Rng rng(seed, 3);
     const PoolPlan plan = random_plan(seed);
     for (int i = 0; i < 60; ++i) {
       PoolPlan mutant = plan;
-      std::uint64_t left = rng.below(17);
+      std::uint64_t left = rng.below(options);
       std::string what;
       visit_options(mutant.options, [&](const char* name, auto& value) {
         if (left-- != 0) return;

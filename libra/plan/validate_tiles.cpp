@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <tuple>
 #include <utility>
 
@@ -112,33 +113,90 @@ class TileChecker {
                         block.part));
   }
 
-  // A block holds the pieces of B rows of its part, [k * B, (k + 1) * B), in row order, and no
-  // other block of the part has the same k.
+  // The part and the rows that a block takes: [k * B, (k + 1) * B), or one of the equal stretches
+  // into which these are cut.
+  struct Place {
+    std::int32_t part = -1;
+    std::int64_t k = -1;
+    std::int64_t stretch = -1;
+    auto key() const { return std::tuple(part, k, stretch); }
+  };
+
+  // A block holds the pieces of one place in row order, and no other block has the same place.
   void check_rows(std::size_t index, const Block& block) {
     const auto pieces = plan_.tiling.pieces_of(block);
-    const auto stretch = [this](const Piece& piece, std::int64_t row) {
-      return (piece.row + row) / plan_.options.block_tokens;
+    const std::int64_t k = pieces.front().row / plan_.options.block_tokens;
+    if (std::tie(block.part, k) != std::tie(last_.part, last_.k)) {
+      stretch_rows_ = rows_of_stretches(index, k);
+    }
+    const auto place = [&](std::int64_t row) {
+      const std::int64_t in_block = row % plan_.options.block_tokens;
+      return Place{block.part, row / plan_.options.block_tokens, in_block / stretch_rows_};
     };
-    const std::int64_t k = stretch(pieces.front(), 0);
+    const Place here = place(pieces.front().row);
     for (std::size_t i = 0; i < pieces.size(); ++i) {
-      const bool in_stretch =
-          stretch(pieces[i], 0) == k && stretch(pieces[i], pieces[i].queries.size() - 1) == k;
-      if (!in_stretch || (i > 0 && pieces[i].row <= pieces[i - 1].row)) {
+      const bool inside = place(pieces[i].row).key() == here.key() &&
+                          place(pieces[i].row + pieces[i].queries.size() - 1).key() == here.key();
+      if (!inside || (i > 0 && pieces[i].row <= pieces[i - 1].row)) {
         violate(fmt::format("block {}: its pieces are not the rows of one block in order", index));
         return;
       }
     }
-    if (std::pair(block.part, k) <= std::pair(last_part_, last_stretch_))
+    if (here.key() <= last_.key())
       violate(fmt::format("block {} does not come after block {} in its part", index, index - 1));
-    last_part_ = block.part;
-    last_stretch_ = k;
+    last_ = here;
+  }
+
+  // B halved until no stretch of the B rows has more than the most pairs, or rows get few.
+  std::int64_t rows_of_stretches(std::size_t index, std::int64_t k) const {
+    constexpr std::int64_t kFewRows = 128;
+    std::int64_t rows = plan_.options.block_tokens;
+    if (plan_.options.max_tile_pairs == 0) return rows;
+    const std::vector<Piece> pieces = pieces_of_rows(index, k);
+    while (rows > kFewRows && most_pairs(pieces, rows) > plan_.options.max_tile_pairs) {
+      rows = rows / 2 + rows % 2;
+    }
+    return rows;
+  }
+
+  // The pieces of the B rows that block `index` begins, as far as its part's blocks make sense.
+  std::vector<Piece> pieces_of_rows(std::size_t index, std::int64_t k) const {
+    const auto all = static_cast<std::int32_t>(plan_.tiling.pieces.size());
+    std::vector<Piece> pieces;
+    for (std::size_t i = index; i < plan_.tiling.blocks.size(); ++i) {
+      const Block& block = plan_.tiling.blocks[i];
+      const bool exists =
+          block.first_piece >= 0 && block.first_piece < block.end_piece && block.end_piece <= all;
+      if (!exists || block.part != plan_.tiling.blocks[index].part) break;
+      const auto own = plan_.tiling.pieces_of(block);
+      if (own.front().row / plan_.options.block_tokens != k) break;
+      pieces.insert(pieces.end(), own.begin(), own.end());
+    }
+    return pieces;
+  }
+
+  // Of the stretches of `rows` rows into which B rows are cut.
+  std::int64_t most_pairs(const std::vector<Piece>& pieces, std::int64_t rows) const {
+    std::map<std::int64_t, std::int64_t> pairs;  // by stretch
+    for (const Piece& piece : pieces) {
+      const std::int64_t first = piece.row % plan_.options.block_tokens;
+      for (std::int64_t done = 0; done < piece.queries.size();) {
+        const std::int64_t stretch = (first + done) / rows;
+        const std::int64_t end = std::min(piece.queries.size(), (stretch + 1) * rows - first);
+        pairs[stretch] += query_key_pairs({piece.queries.begin + done, piece.queries.begin + end});
+        done = end;
+      }
+    }
+    std::int64_t most = 0;
+    for (const auto& [stretch, sum] : pairs) most = std::max(most, sum);
+    return most;
   }
 
   const PoolPlan& plan_;
   const TokenHomes& homes_;
   Violations& violations_;
-  std::int32_t last_part_ = -1;  // part and k of the block before
-  std::int64_t last_stretch_ = -1;
+  Place last_;  // of the block before
+  std::int64_t stretch_rows_ = 1;
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "libra/base/error.h"
 #include "libra/base/index.h"
+#include "libra/plan/cluster_plan.h"
 #include "libra/plan/pool_assignment.h"
 #include "libra/sim/cp_times.h"
 #include "libra/sim/distca_times.h"
@@ -54,6 +55,13 @@ std::vector<PackedSequence> sorted_by_work(std::span<const PackedSequence> windo
   return in_order(window, order);
 }
 
+// What we ship plans for the cluster; all else is what its method says, whatever that takes.
+PoolPlan pool_plan(const Environment& environment, const PlanOptions& options,
+                   const std::vector<PackedSequence>& sequences) {
+  if (options.placer != PlacerKind::kBalanced) return make_plan(options, sequences);
+  return make_plan_for(environment.scenario().cluster, options, sequences, environment.cost());
+}
+
 PoolTimes pool_times(const Environment& environment, const Method& method,
                      std::span<const PackedSequence> sequences, std::int32_t first_replica,
                      std::int64_t step) {
@@ -70,7 +78,7 @@ PoolTimes pool_times(const Environment& environment, const Method& method,
   }
   const PlanOptions options = plan_options(environment.scenario(), method);
   const auto begin = std::chrono::steady_clock::now();
-  const PoolPlan plan = make_plan(options, {sequences.begin(), sequences.end()});
+  const PoolPlan plan = pool_plan(environment, options, {sequences.begin(), sequences.end()});
   const std::chrono::duration<double, std::micro> spent = std::chrono::steady_clock::now() - begin;
   PoolTimes times = plan_times(environment, plan, {first_gpu, step, method.overlapped});
   times.plan_us = spent.count();
@@ -104,11 +112,11 @@ const std::vector<Method>& known_methods() {
       {"libra-paper", "and overlap: the paper's full system", kVrsp, kPlan, true, Scope::kPool,
        PlacerKind::kPaper, true, true},
       {"libra-tap", "our placer in pools of P", kProduction, kPlan, true, Scope::kPool,
-       PlacerKind::kReserve, false, false},
+       PlacerKind::kBalanced, false, false},
       {"libra-tap-vrsp", "and pools of like work", kVrsp, kPlan, true, Scope::kPool,
-       PlacerKind::kReserve, false, false},
-      {"libra", "and overlap: what we ship", kVrsp, kPlan, true, Scope::kPool, PlacerKind::kReserve,
-       false, true},
+       PlacerKind::kBalanced, false, false},
+      {"libra", "and overlap: what we ship", kVrsp, kPlan, true, Scope::kPool,
+       PlacerKind::kBalanced, false, true},
       {"ideal", "perfect balance, free network", kProduction, Execution::kIdeal, true,
        Scope::kAll}};
   return methods;

@@ -56,7 +56,9 @@ Environment::Environment(const Scenario& scenario)
     : Environment(scenario, load_device_profile(checked(scenario).cluster.device_profile)) {}
 
 Environment::Environment(const Scenario& scenario, const DeviceProfile& device)
-    : scenario_(checked(scenario)), device_(device.for_shape(scenario.model.attention)) {}
+    : scenario_(checked(scenario)),
+      device_(std::make_shared<const DeviceProfile>(device.for_shape(scenario.model.attention))),
+      cost_(seconds_cost(device_)) {}
 
 double Environment::slowness(std::int64_t gpu, std::int64_t step) const {
   constexpr double kLeast = 0.5;

@@ -8,11 +8,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "libra/cost/cluster.h"
 #include "libra/cost/device_profile.h"
 #include "libra/cost/model_shape.h"
 #include "libra/plan/plan_options.h"
+#include "libra/plan/tiling.h"
 #include "libra/sim/linear_shape.h"
 
 namespace libra {
@@ -58,7 +60,10 @@ class Environment {
   Environment(const Scenario& scenario, const DeviceProfile& device);
 
   const Scenario& scenario() const { return scenario_; }
-  const DeviceProfile& device() const { return device_; }
+  const DeviceProfile& device() const { return *device_; }
+
+  /// The device's picoseconds, to plan with.
+  const PieceCost& cost() const { return cost_; }
 
   /// Seconds from a profile's picoseconds, at the cluster's speed.
   double seconds(std::int64_t ps) const {
@@ -71,7 +76,8 @@ class Environment {
 
  private:
   Scenario scenario_;
-  DeviceProfile device_;
+  std::shared_ptr<const DeviceProfile> device_;
+  PieceCost cost_;
 };
 
 }  // namespace libra

@@ -123,7 +123,7 @@ std::vector<Candidate> around(const Scenario& scenario, const std::vector<Candid
   for (const Candidate& centre : centres) {
     for (const std::int32_t tau_ppm : {10'000, 30'000, 100'000}) {
       for (const std::int32_t chunks : {1, 2, 4, 8}) {
-        for (const PlacerKind placer : {PlacerKind::kReserve, PlacerKind::kPaper}) {
+        for (const PlacerKind placer : {PlacerKind::kBalanced, PlacerKind::kPaper}) {
           for (const HomeKind home : {HomeKind::kContiguous, HomeKind::kZigzagRow}) {
             Candidate candidate = centre;
             candidate.tau_ppm = tau_ppm;

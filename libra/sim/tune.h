@@ -28,7 +28,7 @@ struct Candidate {
   std::int32_t head_shards = 2;
   std::int32_t chunks = 4;
   std::int32_t tau_ppm = 30'000;
-  PlacerKind placer = PlacerKind::kReserve;
+  PlacerKind placer = PlacerKind::kBalanced;
   HomeKind home = HomeKind::kContiguous;
 
   friend bool operator==(const Candidate&, const Candidate&) = default;

@@ -182,8 +182,8 @@ TEST(Tune, ReportsProgress) {
 }
 
 TEST(CandidateOptions, CanBePasted) {
-  EXPECT_EQ(candidate_options({8, 4096, 2, 4, 30'000, PlacerKind::kReserve, HomeKind::kZigzagRow}),
-            "--pool 8 --block 4K --head-shards 2 --chunks 4 --tau 0.03 --placer reserve --home "
+  EXPECT_EQ(candidate_options({8, 4096, 2, 4, 30'000, PlacerKind::kBalanced, HomeKind::kZigzagRow}),
+            "--pool 8 --block 4K --head-shards 2 --chunks 4 --tau 0.03 --placer balanced --home "
             "zigzag-row");
 }
 

@@ -1,0 +1,28 @@
+// Plans for a given cluster: a plan is only worth its bytes if the links carry them in the time it
+// saves.
+//
+//   const PoolPlan plan = make_plan_for(cluster, options, sequences, seconds_cost(device));
+//
+// The prediction is coarse on purpose, a port's bytes over its rate beside a worker's computation;
+// libra/sim replays a plan phase by phase.
+#pragma once
+
+#include <vector>
+
+#include "libra/cost/cluster.h"
+#include "libra/plan/pool_plan.h"
+
+namespace libra {
+
+/// Of one layer, forward and backward, until the last worker is done: its computation or the bytes
+/// through its busiest port with their latencies, whichever is longer, what the one costs the
+/// other, and the exchange that no chunk hides. Requires costs in picoseconds (seconds_cost).
+double predicted_seconds(const PoolPlan& plan, const Cluster& cluster);
+
+/// The plan of the least predicted time among: make_plan's, the same with tau 4, 16 and 64 times as
+/// large while that helps, and every tile at home. `picoseconds`: as
+/// seconds_cost. Throws as make_plan.
+PoolPlan make_plan_for(const Cluster& cluster, const PlanOptions& options,
+                       const std::vector<PackedSequence>& sequences, const PieceCost& picoseconds);
+
+}  // namespace libra

@@ -1,0 +1,110 @@
+#include "libra/plan/cluster_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "libra/base/index.h"
+#include "libra/plan/random_plans.h"
+#include "libra/plan/validate.h"
+
+namespace libra {
+namespace {
+
+PieceCost h200_cost() {
+  return seconds_cost(std::make_shared<const DeviceProfile>(
+      find_device_profile("h200").for_shape(AttentionShape{32, 8, 128, 128})));
+}
+
+std::vector<PackedSequence> tiny_pool() {
+  std::vector<PackedSequence> sequences;
+  Rng rng(1);
+  for (int replica = 0; replica < 8; ++replica) {
+    PackedSequence sequence{1 << 16, {}};
+    for (std::int64_t left = 1 << 16; left > 0;) {
+      const std::int64_t tokens = std::min(left, testing::between(rng, 1, 64));
+      sequence.sample_tokens.push_back(tokens);
+      left -= tokens;
+    }
+    sequences.push_back(sequence);
+  }
+  // Half of this one is padding: the others have more than the cap.
+  sequences[3].sample_tokens.resize(sequences[3].sample_tokens.size() / 2);
+  return sequences;
+}
+
+TEST(ClusterPlan, KeepsTinySamplesInTheirNode) {
+  PlanOptions options;
+  options.cp = 8;
+  EXPECT_GT(make_plan(options, tiny_pool(), h200_cost()).tiles_moved(), 0);
+  const Cluster cluster = load_cluster("hgx-h200");
+  EXPECT_EQ(make_plan_for(cluster, options, tiny_pool(), h200_cost()).tiles_moved(), 0);
+}
+
+TEST(ClusterPlan, MovesWhatIsWorthIt) {
+  PlanOptions options;
+  options.cp = 8;
+  std::vector<PackedSequence> sequences = tiny_pool();
+  sequences[0] = {1 << 18, {1 << 18}};
+  const PoolPlan plan =
+      make_plan_for(load_cluster("supernode-64"), options, sequences, h200_cost());
+  EXPECT_GT(plan.tiles_moved(), 0);
+  EXPECT_LE(plan.placement.max_over_mean(), 1.03);
+}
+
+TEST(ClusterPlan, IsNeverPredictedSlowerThanMovingNothing) {
+  int moved = 0;
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
+    auto [options, sequences] = testing::random_problem(seed);
+    options.placer = PlacerKind::kBalanced;
+    Rng rng(seed, 8);
+    Cluster cluster = load_cluster("hgx-h200");
+    cluster.gpus_per_node = static_cast<std::int32_t>(testing::between(rng, 1, 8));
+    // From links for which nothing is worth it to links for which all is.
+    cluster.nvlink_gb_per_s = static_cast<double>(testing::between(rng, 1, 1000)) / 10;
+    cluster.inter_node_gb_per_s = cluster.nvlink_gb_per_s / 4;
+    const PieceCost cost = [](TokenRange queries, std::int32_t heads) {
+      return flops_cost(queries, heads) * 10'000;
+    };
+    const PoolPlan plan = make_plan_for(cluster, options, sequences, cost);
+    ASSERT_TRUE(validate(plan).empty());
+    PlanOptions home = options;
+    home.placer = PlacerKind::kNone;
+    home.gpus_per_node = cluster.gpus_per_node;
+    EXPECT_LE(predicted_seconds(plan, cluster),
+              predicted_seconds(make_plan(home, sequences, cost), cluster));
+    moved += plan.tiles_moved() > 0 ? 1 : 0;
+  }
+  EXPECT_GT(moved, 30);
+  EXPECT_LT(moved, 270);
+}
+
+TEST(ClusterPlan, PredictsTheBusiestPortOrTheHeaviestLoad) {
+  PlanOptions options;
+  options.shape = {1, 1, 4, 4};
+  options.storage = DType::kFp64;
+  options.cp = 2;
+  options.head_shards = 1;
+  options.chunks = 1;
+  options.block_tokens = 1000;
+  options.placer = PlacerKind::kNone;
+  Cluster cluster = load_cluster("hgx-h200");
+  cluster.overlap_loss = 0;
+  cluster.nvlink_latency_us = 0;
+  cluster.nvlink_gb_per_s = 1e-3;  // 1e6 bytes per second
+  const PieceCost second = [](TokenRange, std::int32_t) { return std::int64_t{1'000'000'000'000}; };
+  const PoolPlan plan = make_plan(options, {{2000, {2000}}}, second);
+  // 1000 rows of K and V, 64 bytes each, go to worker 1; their gradients, as large, come back.
+  EXPECT_DOUBLE_EQ(predicted_seconds(plan, cluster), 1 + 0.064);
+  cluster.nvlink_gb_per_s = 1e-5;
+  EXPECT_DOUBLE_EQ(predicted_seconds(plan, cluster), 6.4 + 6.4);
+  cluster.nvlink_latency_us = 1e6;  // two phases of two passes wait
+  EXPECT_DOUBLE_EQ(predicted_seconds(plan, cluster), 10.4 + 10.4);
+  cluster.nvlink_latency_us = 0;
+  cluster.device_speed = 0.1;
+  EXPECT_DOUBLE_EQ(predicted_seconds(plan, cluster), 10 + 6.4);
+}
+
+}  // namespace
+}  // namespace libra
