@@ -41,6 +41,8 @@ __all__ = [name for name in _HOMES if not name.startswith("_")]
 
 
 def __getattr__(name):
+    if name == "integrations":
+        return _import_module("libra.integrations")
     try:
         home = _HOMES[name]
     except KeyError:
@@ -51,4 +53,4 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({*globals(), *_HOMES})
+    return sorted({*globals(), *_HOMES, "integrations"})

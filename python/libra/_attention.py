@@ -36,6 +36,11 @@ def attention(q, k, v, *, plan, scale=None, return_lse=False):
 
     The paper's sections 4.3 and 4.4.
     """
+    if plan is None:
+        from libra._core import ConfigError
+
+        raise ConfigError("plan is None: pass a Plan or its id; a batch has \"libra_plan\" if its "
+                          "sampler has a Planner")
     plan_id = plan if isinstance(plan, (int, torch.SymInt)) else plan.id
     device = q.device.type
     if device in ("cpu", "cuda") and torch.is_autocast_enabled(device):

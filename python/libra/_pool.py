@@ -138,13 +138,19 @@ class Pool:
                                    for of_rank in gathered[::options.cp]])
 
     def adopt(self, core):
-        """A `PoolPlan` that was made elsewhere (a `Planner`, `PoolPlan.from_bytes`) as a `Plan`."""
+        """A `PoolPlan` that was made elsewhere (a `Planner`, `PoolPlan.from_bytes`) as a `Plan`.
+        Raises ConfigError for one of another number of workers."""
+        if core.workers != self.workers:
+            raise _core.ConfigError(
+                f"the plan is for {core.workers} workers and the pool has {self.workers} ranks: "
+                "give one sequence a replica, replicas * cp = ranks")
         plan = Plan(core, self)
         self._kept.append(plan)
         return plan
 
     def metrics(self):
-        """A plain dict over the passes since the last call, for W&B or TensorBoard.
+        """A plain dict over the passes since the last call, for W&B or TensorBoard. Its keys begin
+        with "libra/": figures["libra/skew"].
 
         Means over the plans used: `skew` (slowest rank over the mean if nothing moved), `balance`
         (the same as planned), `tiles_moved`. Sums on this rank: `passes`, `bytes_sent`,

@@ -234,3 +234,10 @@ def test_twenty_steps_give_the_loss_curve_of_training_without_libra(worlds, name
     for step in range(STEPS):
         replicas = [samples[step] for _, samples in results[::cp]]
         assert sorted(itertools.chain(*replicas)) == sorted(expected_samples[step])
+
+
+def test_integrations_are_there_without_an_import_of_their_own():
+    assert libra.integrations.__all__ == ["megatron", "torchtitan", "transformers"]
+    assert callable(libra.integrations.transformers.register)
+    with pytest.raises(AttributeError, match="no attribute 'tensorflow'"):
+        libra.integrations.tensorflow  # noqa: B018
