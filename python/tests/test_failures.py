@@ -14,7 +14,7 @@ from libra import _pool
 from pools import Case, shard_of, skewed
 from worlds import World
 
-DEADLINE = 3.0  # seconds
+DEADLINE = 8.0  # seconds: passes that succeed take less, on a busy machine too
 SOON = 30.0  # before the deadline of 60 seconds that pools have here, on a busy machine too
 
 
@@ -127,7 +127,7 @@ def stay_away():
 
 def test_a_rank_that_does_not_come_is_named_at_the_deadline(worlds):
     error, _ = worlds(2).run(stay_away)
-    assert "waited 3000 ms for worker 1 in step 2, forward dispatch" in error
+    assert "waited 8000 ms for worker 1 in step 2, forward dispatch" in error
 
 
 def die_between_passes():
