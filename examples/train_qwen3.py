@@ -9,8 +9,9 @@ On GPUs in bf16, without them on gloo; in a minute on a laptop:
         --seq-len 512 --gbs 4 --pool 2 --hidden 32 --layers 2 --heads 4 --kv-heads 2 --head-dim 8 \
         --vocabulary 61 --block 64 --chunks 1 --steps 6
 
-Documents have made-up tokens that count on, so there is something to learn. Every step prints its loss, balance, exposed communication, wait for
-plans, tokens/s/GPU and peak memory; --json writes them as JSON lines.
+Documents have made-up tokens that count on, so there is something to learn. Every step prints its
+loss, balance, exposed communication, wait for plans, tokens/s/GPU and peak memory; --json writes
+them as JSON lines.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Where Libra's attention goes into other frameworks; each module imports its own, when first named."""
+"""Where Libra's attention goes into other frameworks; each module imports its own."""
 
 from importlib import import_module as _import_module
 
