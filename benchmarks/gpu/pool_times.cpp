@@ -3,7 +3,8 @@
 //
 //   pool_times --corpus data/mix.npy --seq-len 128K --windows 4 --transport peer
 //
-// Prints JSON lines. Ideal is 1/W of the kernel time of all workers under `none`, in the same run.
+// Prints JSON lines. Ideal is 1/W of the kernel time of all workers under the first method, `none`
+// unless --methods says otherwise, in the same run.
 // Before anything is timed, graphs and buffers are made for every pool, and each method runs its
 // first one; of the timed rounds, each pool's median counts.
 #include <fmt/format.h>
@@ -252,14 +253,15 @@ int main(int argc, char** argv) {
   app.add_option("--pool", study.pool);
   app.add_option("--cp", study.cp);
   app.add_option("--gbs", study.gbs, "Sequences of a window");
-  app.add_option("--windows", study.windows);
+  app.add_option("--windows", study.windows)->check(CLI::PositiveNumber);
   app.add_option("--tau-ppm", study.tau_ppm);
   app.add_option("--block", study.block);
   app.add_option("--head-shards", study.head_shards);
   app.add_option("--seed", study.seed);
   app.add_option("--methods", study.methods, "The first one is the baseline")->delimiter(',');
-  app.add_option("--rounds", options.rounds, "Timed rounds");
-  app.add_option("--scratch-mb", options.scratch_mb, "Bound of the attention backend's scratch");
+  app.add_option("--rounds", options.rounds, "Timed rounds")->check(CLI::PositiveNumber);
+  app.add_option("--scratch-mb", options.scratch_mb, "Bound of the attention backend's scratch")
+      ->check(CLI::PositiveNumber);
   app.add_flag("--one-queue", options.one_queue, "peer: the order that is right on one queue");
   app.add_option("--transport", options.transport, "peer: processes; threads; nccl")
       ->check(CLI::IsMember({"peer", "threads", "nccl"}));
