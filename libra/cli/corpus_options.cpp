@@ -2,34 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <array>
-
 #include "libra/base/error.h"
 #include "libra/base/units.h"
 #include "libra/cli/option_parsing.h"
 #include "libra/cli/text_table.h"
 
 namespace libra::cli {
-namespace {
-
-constexpr std::array<ReadOrder, 3> kOrders = {ReadOrder::kShuffled, ReadOrder::kFileOrderOnce,
-                                              ReadOrder::kFileOrder};
-
-ReadOrder parse_order(const std::string& text) {
-  for (const ReadOrder order : kOrders) {
-    if (order_name(order) == text) return order;
-  }
-  throw ConfigError(
-      fmt::format("no order '{}': shuffled, file-order-once and file-order are there", text));
-}
-
-IdxUnit parse_idx_unit(const std::string& text) {
-  if (text == "documents") return IdxUnit::kDocuments;
-  if (text == "sequences") return IdxUnit::kSequences;
-  throw ConfigError(fmt::format("no unit '{}': documents and sequences are there", text));
-}
-
-}  // namespace
 
 void add_reading_options(CLI::App& app, CorpusOptions& options) {
   add_parsed(
@@ -95,18 +73,6 @@ Corpus read(const CorpusOptions& options) {
   ReadOptions with_seed = options.read;
   with_seed.synthetic_seed = options.seed;
   return read_corpus(options.corpus, with_seed);
-}
-
-std::string_view order_name(ReadOrder order) {
-  switch (order) {
-    case ReadOrder::kShuffled:
-      return "shuffled";
-    case ReadOrder::kFileOrderOnce:
-      return "file-order-once";
-    case ReadOrder::kFileOrder:
-      return "file-order";
-  }
-  return "";
 }
 
 Json to_json(const PackingReport& report) {

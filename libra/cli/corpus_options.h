@@ -35,9 +35,6 @@ void add_window_corpus_options(CLI::App& app, CorpusOptions& options);
 /// read_corpus with the seed where it belongs.
 Corpus read(const CorpusOptions& options);
 
-/// "shuffled", "file-order-once", "file-order".
-std::string_view order_name(ReadOrder order);
-
 Json to_json(const PackingReport& report);
 
 /// One line: how many sequences, how full, what became of documents that are too long.

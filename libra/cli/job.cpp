@@ -12,7 +12,6 @@
 #include "libra/cli/text_table.h"
 #include "libra/plan/cluster_plan.h"
 #include "libra/plan/memory_plan.h"
-#include "libra/plan/pool_assignment.h"
 
 namespace libra::cli {
 namespace {
@@ -83,6 +82,16 @@ std::vector<std::int64_t> Job::costs(const JobWindow& window) const {
     costs.push_back(cost);
   }
   return costs;
+}
+
+Grouping Job::grouping() const {
+  const PoolOptions& pool = options_.pool;
+  return pool.grouping.value_or(pool.faithful ? Grouping::kVrsp : Grouping::kVrspRefined);
+}
+
+PoolAssignment Job::group(std::span<const std::int64_t> costs) const {
+  PoolAssignment pools = assign_pools(costs, options_.pool.pool, grouping());
+  return options_.pool.by_load ? by_load(costs, pools) : pools;
 }
 
 PoolPlan Job::plan(const PlanOptions& options, std::vector<PackedSequence> sequences) const {

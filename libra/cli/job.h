@@ -18,6 +18,7 @@
 #include "libra/cli/pool_options.h"
 #include "libra/cost/cluster.h"
 #include "libra/cost/device_profile.h"
+#include "libra/plan/pool_assignment.h"
 #include "libra/plan/pool_plan.h"
 
 namespace libra::cli {
@@ -46,6 +47,11 @@ class Job {
 
   /// Of every sequence of the window, in the unit of --cost.
   std::vector<std::int64_t> costs(const JobWindow& window) const;
+
+  /// --grouping, else refined VRSP; plain VRSP with --faithful.
+  Grouping grouping() const;
+  /// The pools of a window of these costs, in the order in which they run.
+  PoolAssignment group(std::span<const std::int64_t> costs) const;
 
   /// The plan of these sequences under --memory-cap.
   PoolPlan plan(const PlanOptions& options, std::vector<PackedSequence> sequences) const;

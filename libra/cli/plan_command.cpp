@@ -62,24 +62,29 @@ Json to_json(const Job& job, const PlanStudy& study) {
   json["steps"] = study.steps;
   json["epochs"] = study.epochs;
   json["cost_us"] = study.cost_us;
-  json["vrsp_us"] = study.vrsp_us;
+  json["grouping_us"] = study.grouping_us;
   for (std::size_t i = 0; i < kGroupings.size(); ++i) {
     json["r_minus_1"][std::string(grouping_name(kGroupings[i]))] = study.r_minus_1[i];
   }
+  json["r_by_index_minus_1"] = study.r_by_index_minus_1;
+  json["pool_order"] = study.order;
   for (const PlacerFigures& figures : study.placers) {
     json["placers"][std::string(placer_name(figures.plan.placer))] = to_json(figures);
   }
   return json;
 }
 
-std::string grouping_text(const PlanStudy& study) {
+std::string grouping_text(const Job& job, const PlanStudy& study) {
   TextTable table({"grouping", "R - 1"});
   for (std::size_t i = 0; i < kGroupings.size(); ++i) {
     table.add(
         {std::string(grouping_name(kGroupings[i])), fmt::format("{:.4f}", study.r_minus_1[i])});
   }
-  return fmt::format("Pools: heaviest over mean (R), mean of {} windows; VRSP takes {:.1f} us\n{}",
-                     study.steps, study.vrsp_us, table.text());
+  return fmt::format(
+      "Pools: heaviest over mean (R), mean of {} windows; {} is used and takes {:.1f} us\n{}"
+      "  R - 1 of the pools of one GA index, {} at once: {:.4f}\n",
+      study.steps, grouping_name(job.grouping()), study.grouping_us, table.text(),
+      job.pools_at_once(), study.r_by_index_minus_1);
 }
 
 std::string bytes_text(double bytes) { return format_bytes(static_cast<std::int64_t>(bytes)); }
@@ -132,7 +137,7 @@ int run(const Options& options, const Console& console) {
   Job job(options.job,
           {PlacerKind::kNone, PlacerKind::kUlysses, PlacerKind::kPaper, PlacerKind::kBalanced});
   const PlanStudy study = study_plans(job, options.steps, options.save, console);
-  report.text() << describe(job) << '\n' << grouping_text(study) << '\n' << placer_text(study);
+  report.text() << describe(job) << '\n' << grouping_text(job, study) << '\n' << placer_text(study);
   report.write(options.save, study.first_plan);
   if (!options.save.empty()) {
     report.text() << fmt::format("\nsaved {}: pool 0 of window 0, placer {}\n", options.save,

@@ -17,7 +17,7 @@ std::string read_file(const std::string& path) {
 
 // What depends on the machine's speed, and nothing else.
 nlohmann::json without_times(nlohmann::json json) {
-  json.erase("vrsp_us");
+  json.erase("grouping_us");
   json.erase("cost_us");
   for (auto& placer : json["placers"]) placer.erase("plan_us");
   return json;
@@ -28,7 +28,11 @@ TEST(PlanCommandTest, JsonHasEveryPromisedField) {
   for (const char* grouping : {"production", "zigzag", "zigzag_swap", "vrsp", "vrsp_refined"}) {
     EXPECT_GE(json["r_minus_1"][grouping].get<double>(), 0) << grouping;
   }
-  EXPECT_GT(json["vrsp_us"].get<double>(), 0);
+  EXPECT_GT(json["grouping_us"].get<double>(), 0);
+  EXPECT_GE(json["r_by_index_minus_1"].get<double>(), 0);
+  EXPECT_LE(json["r_by_index_minus_1"].get<double>(),
+            json["r_minus_1"]["vrsp_refined"].get<double>());
+  EXPECT_EQ(json["pool_order"].size(), 16);
   EXPECT_EQ(json["steps"], 2);
   EXPECT_EQ(json["ga_indices"], 4);
   EXPECT_EQ(json["pools"], 8);
@@ -61,6 +65,16 @@ TEST(PlanCommandTest, BalancingPlacersBalanceWhatNoneDoesNot) {
   EXPECT_LT(mean("balanced"), 1.1);
   EXPECT_EQ(json["placers"]["none"]["tiles_moved"], 0);
   EXPECT_LT(json["r_minus_1"]["vrsp"].get<double>(), json["r_minus_1"]["production"].get<double>());
+}
+
+TEST(PlanCommandTest, GroupingAndOrderAreTheUsersChoice) {
+  const std::string command = "plan --steps 1 --placer none " + small_job() + " --grouping ";
+  const auto emitted = json_of(command + "production");
+  const auto by_load = json_of(command + "production --by-load");
+  EXPECT_NE(emitted["pool_order"], by_load["pool_order"]);
+  EXPECT_LT(by_load["r_by_index_minus_1"].get<double>(),
+            emitted["r_by_index_minus_1"].get<double>());
+  EXPECT_NE(emitted["pool_order"], json_of(command + "vrsp")["pool_order"]);
 }
 
 TEST(PlanCommandTest, SameSeedSamePlansOtherSeedOtherWindows) {

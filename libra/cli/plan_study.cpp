@@ -90,6 +90,7 @@ class Study {
     std::vector<std::int64_t> costs;
     cost_times_us_.push_back(microseconds([&] { costs = job_.costs(window); }));
     const PoolAssignment pools = group(costs);
+    if (study_.order.empty()) study_.order = pools.order;
     for (std::int32_t pool = 0; pool < pools.pools(); ++pool) {
       plan_pool(sequences_of(window, pools.pool(pool)), pool);
     }
@@ -98,24 +99,22 @@ class Study {
   PlanStudy result() {
     for (double& r : study_.r_minus_1) r /= static_cast<double>(study_.steps);
     study_.cost_us = median(cost_times_us_);
-    study_.vrsp_us = median(vrsp_times_us_);
+    study_.r_by_index_minus_1 /= static_cast<double>(study_.steps);
+    study_.grouping_us = median(grouping_times_us_);
     for (PlacerFigures& figures : study_.placers) finish(figures);
     return std::move(study_);
   }
 
  private:
-  // All groupings are measured, VRSP's is used.
+  // All groupings are measured, the job's is used.
   PoolAssignment group(const std::vector<std::int64_t>& costs) {
-    PoolAssignment used;
     for (std::size_t i = 0; i < kGroupings.size(); ++i) {
-      PoolAssignment assignment;
-      const double us = microseconds(
-          [&] { assignment = assign_pools(costs, job_.options().pool.pool, kGroupings[i]); });
-      study_.r_minus_1[i] += imbalance(costs, assignment) - 1;
-      if (kGroupings[i] != Grouping::kVrsp) continue;
-      vrsp_times_us_.push_back(us);
-      used = std::move(assignment);
+      study_.r_minus_1[i] +=
+          imbalance(costs, assign_pools(costs, job_.options().pool.pool, kGroupings[i])) - 1;
     }
+    PoolAssignment used;
+    grouping_times_us_.push_back(microseconds([&] { used = job_.group(costs); }));
+    study_.r_by_index_minus_1 += imbalance_by_index(costs, used, job_.pools_at_once()) - 1;
     return used;
   }
 
@@ -140,7 +139,7 @@ class Study {
   std::string save_;  // empty once saved
   PlanStudy study_;
   std::vector<double> cost_times_us_;
-  std::vector<double> vrsp_times_us_;
+  std::vector<double> grouping_times_us_;
 };
 
 }  // namespace

@@ -11,10 +11,6 @@
 
 namespace libra::cli {
 
-inline constexpr std::array<Grouping, 5> kGroupings = {Grouping::kProduction, Grouping::kZigzag,
-                                                       Grouping::kZigzagSwap, Grouping::kVrsp,
-                                                       Grouping::kVrspRefined};
-
 /// Of one placer, over all pools. Bytes are per layer, means over the pools.
 struct PlacerFigures {
   PlacerPlan plan;
@@ -46,8 +42,10 @@ struct PlanStudy {
   std::int64_t epochs = 0;
   std::array<double, kGroupings.size()>
       r_minus_1{};     ///< means over the steps, in the order of kGroupings
-  double cost_us = 0;  ///< median: the work of all sequences of a window
-  double vrsp_us = 0;  ///< median: grouping it
+  double r_by_index_minus_1 = 0;    ///< the same of the pools that are planned, by GA index
+  std::vector<std::int32_t> order;  ///< of the first window: sequences in the order of its pools
+  double cost_us = 0;               ///< median: the work of all sequences of a window
+  double grouping_us = 0;           ///< median: grouping it
   std::vector<PlacerFigures> placers;
   std::string first_plan;  ///< if asked for: the file of the first pool of the first window
 };

@@ -6,9 +6,9 @@
 #include <cmath>
 
 #include "libra/base/error.h"
+#include "libra/base/names.h"
 #include "libra/base/units.h"
 #include "libra/cli/option_parsing.h"
-#include "libra/plan/pool_assignment.h"
 
 namespace libra::cli {
 namespace {
@@ -37,11 +37,7 @@ HomeKind parse_named_home(const std::string& text) {
   return home;
 }
 
-bool parse_cost(const std::string& text) {
-  if (text == "flops") return false;
-  if (text == "seconds") return true;
-  throw ConfigError(fmt::format("no cost '{}': flops and seconds are there", text));
-}
+constexpr Names<bool, 2> kCosts = {{{false, "flops"}, {true, "seconds"}}};
 
 void add_window_options(CLI::App& app, PoolOptions& options) {
   const char* const group = "Window and workers";
@@ -54,6 +50,14 @@ void add_window_options(CLI::App& app, PoolOptions& options) {
       ->required();
   add_count(app, "--tp", options.tp, "Of these, workers that share a token run")->group(group);
   add_count(app, "--pool", options.pool, "P, replicas of a pool")->group(group)->required();
+  add_parsed(
+      app, "--grouping",
+      [&](const std::string& text) { options.grouping = parse_grouping(text); },
+      "production | zigzag | zigzag_swap | vrsp | vrsp_refined (default: vrsp_refined; vrsp with "
+      "--faithful)")
+      ->type_name("NAME")
+      ->group(group);
+  app.add_flag("--by-load", options.by_load, "Pools of like load share a GA index")->group(group);
   add_count(app, "--gpus-per-node", options.gpus_per_node,
             "GPUs of a node; pools lie on consecutive GPUs, CP innermost")
       ->group(group);
@@ -94,7 +98,7 @@ void add_placement_options(CLI::App& app, PoolOptions& options) {
 void add_cost_options(CLI::App& app, PoolOptions& options) {
   const char* const group = "Placement";
   add_parsed(
-      app, "--cost", [&](const std::string& text) { options.seconds = parse_cost(text); },
+      app, "--cost", [&](const std::string& text) { options.seconds = parse_name(kCosts, "cost", text); },
       "What is balanced: flops | seconds (of --device-profile)")
       ->type_name("NAME")
       ->default_str("flops")

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "libra/plan/plan_options.h"
+#include "libra/plan/pool_assignment.h"
 
 namespace libra::cli {
 
@@ -22,6 +23,8 @@ struct PoolOptions {
   std::int64_t block = 4096;
   std::int32_t head_shards = 2;
   std::int32_t chunks = 4;
+  std::optional<Grouping> grouping;  ///< none: as Job::grouping
+  bool by_load = false;              ///< pools in the order of their load
   std::vector<PlacerKind> placers;  ///< empty: the command's default
   std::optional<Fetch> fetch;       ///< none: default_fetch of the placer
   HomeKind home = HomeKind::kContiguous;

@@ -70,8 +70,7 @@ std::vector<std::vector<PackedSequence>> first_pools(Job& job, std::int32_t want
   std::vector<std::vector<PackedSequence>> pools;
   while (std::ssize(pools) < wanted) {
     const JobWindow window = job.next();
-    const PoolAssignment assignment =
-        assign_pools(job.costs(window), job.options().pool.pool, Grouping::kVrsp);
+    const PoolAssignment assignment = job.group(job.costs(window));
     for (std::int32_t k = 0; k < assignment.pools() && std::ssize(pools) < wanted; ++k) {
       pools.push_back(sequences_of(window, assignment.pool(k)));
     }

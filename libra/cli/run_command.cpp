@@ -51,7 +51,7 @@ struct Pool {
 Pool choose_pool(Job& job, const std::optional<std::int32_t>& wanted) {
   const JobWindow window = job.next();
   const std::vector<std::int64_t> costs = job.costs(window);
-  const PoolAssignment pools = assign_pools(costs, job.options().pool.pool, Grouping::kVrsp);
+  const PoolAssignment pools = job.group(costs);
   if (wanted && *wanted >= pools.pools()) {
     throw ConfigError(
         fmt::format("--which-pool {}: the window has pools 0 to {}", *wanted, pools.pools() - 1));

@@ -69,6 +69,9 @@ void add_sim_pool_options(CLI::App& app, SimOptions& options) {
   add_optional_count(app, "--pool", options.pool,
                      "P, replicas of a pool (default: 8, or the largest divisor of DP below)",
                      group);
+  app.add_flag("--by-load", options.by_load,
+               "Pools of like load share a GA index (methods libra-tap-vrsp and libra)")
+      ->group(group);
   add_size(app, "--block", options.block, "B, most tokens of a tile")->group(group);
   add_count(app, "--head-shards", options.head_shards, "H, head shards of a sequence")
       ->group(group);
@@ -144,6 +147,7 @@ Scenario make_scenario(const SimOptions& options) {
   scenario.gbs = options.gbs;
   scenario.pp = options.pp;
   scenario.dp = options.gpus / options.pp / options.cp;
+  scenario.pools_by_load = options.by_load;
   scenario.recompute = options.recompute;
   scenario.plan = pool_plan_options(options, scenario.model);
   scenario.pool = options.pool.value_or(largest_pool(scenario.dp, kDefaultPool));

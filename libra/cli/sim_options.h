@@ -34,6 +34,7 @@ struct SimOptions {
   std::int32_t tau_ppm = 30'000;
   HomeKind home = HomeKind::kContiguous;
   PlacerKind placer = PlacerKind::kBalanced;
+  bool by_load = false;
   bool recompute = true;
   std::int32_t steps = 10;
   std::int32_t threads = 0;

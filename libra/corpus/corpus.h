@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace libra {
@@ -23,6 +24,9 @@ inline constexpr std::int64_t kMaxDocumentTokens = std::int64_t{1} << 40;
 /// What counts as one document in a Megatron .idx file: its documents, or each of the sequences
 /// that they consist of.
 enum class IdxUnit : std::uint8_t { kDocuments, kSequences };
+
+/// "documents", "sequences". Throws ConfigError that lists them.
+IdxUnit parse_idx_unit(std::string_view name);
 
 struct ReadOptions {
   IdxUnit idx_unit = IdxUnit::kDocuments;        ///< .idx only

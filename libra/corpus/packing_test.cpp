@@ -193,9 +193,9 @@ TEST(PackingNames, AreTheInverseOfParsing) {
     EXPECT_EQ(parse_oversize(oversize_name(oversize)), oversize);
   }
   EXPECT_THAT(error_of<ConfigError>([] { parse_packing("ffd"); }),
-              HasSubstr("'ffd': first-fit, best-fit-decreasing and concat"));
+              HasSubstr("use one of first-fit, best-fit-decreasing, concat"));
   EXPECT_THAT(error_of<ConfigError>([] { parse_oversize("cut"); }),
-              HasSubstr("'cut': error, truncate, split and drop"));
+              HasSubstr("use one of error, truncate, split, drop"));
 }
 
 }  // namespace

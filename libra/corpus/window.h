@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "libra/corpus/corpus.h"
@@ -37,6 +38,13 @@ enum class LastWindow : std::uint8_t {
   /// They are left out and counted. An epoch that fills no window is a ConfigError.
   kDrop,
 };
+
+/// "shuffled", "file-order-once", "file-order".
+std::string_view order_name(ReadOrder order);
+
+/// The same words; "carry", "drop". Throw ConfigError that lists them.
+ReadOrder parse_order(std::string_view name);
+LastWindow parse_last_window(std::string_view name);
 
 struct WindowOptions {
   std::int64_t sequences = 0;  ///< GBS, packed sequences a window; must be set

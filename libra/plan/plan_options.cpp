@@ -9,13 +9,11 @@
 
 #include "libra/base/check.h"
 #include "libra/base/error.h"
+#include "libra/base/names.h"
 #include "libra/plan/rules.h"
 
 namespace libra {
 namespace {
-
-template <typename Enum, std::size_t N>
-using Names = std::array<std::pair<Enum, std::string_view>, N>;
 
 constexpr Names<HomeKind, 4> kHomes = {{{HomeKind::kContiguous, "contiguous"},
                                         {HomeKind::kZigzagRow, "zigzag-row"},
@@ -29,26 +27,6 @@ constexpr Names<PlacerKind, 5> kPlacers = {{{PlacerKind::kNone, "none"},
 constexpr Names<Fetch, 2> kFetches = {{{Fetch::kWhole, "whole"}, {Fetch::kPrefix, "prefix"}}};
 constexpr Names<BackwardMode, 2> kBackwards = {
     {{BackwardMode::kKeep, "keep"}, {BackwardMode::kRefetch, "refetch"}}};
-
-template <typename Enum, std::size_t N>
-std::string_view name_of(const Names<Enum, N>& names, Enum value) {
-  for (const auto& [candidate, name] : names) {
-    if (candidate == value) return name;
-  }
-  LIBRA_CHECK(false, "value {} has no name", static_cast<int>(value));
-  return {};
-}
-
-template <typename Enum, std::size_t N>
-Enum parse(const Names<Enum, N>& names, std::string_view kind, std::string_view text) {
-  std::string known;
-  for (const auto& [value, name] : names) {
-    if (name == text) return value;
-    known += known.empty() ? "" : ", ";
-    known += name;
-  }
-  throw ConfigError(fmt::format("'{}' is not a {}: use one of {}", text, kind, known));
-}
 
 constexpr std::int64_t kMaxWorkers = 65'536;
 constexpr std::int32_t kMaxChunks = 256;
@@ -159,11 +137,11 @@ std::string_view placer_name(PlacerKind kind) { return name_of(kPlacers, kind); 
 std::string_view fetch_name(Fetch fetch) { return name_of(kFetches, fetch); }
 std::string_view backward_name(BackwardMode mode) { return name_of(kBackwards, mode); }
 
-HomeKind parse_home(std::string_view name) { return parse(kHomes, "home layout", name); }
-PlacerKind parse_placer(std::string_view name) { return parse(kPlacers, "placer", name); }
-Fetch parse_fetch(std::string_view name) { return parse(kFetches, "fetch", name); }
+HomeKind parse_home(std::string_view name) { return parse_name(kHomes, "home layout", name); }
+PlacerKind parse_placer(std::string_view name) { return parse_name(kPlacers, "placer", name); }
+Fetch parse_fetch(std::string_view name) { return parse_name(kFetches, "fetch", name); }
 BackwardMode parse_backward(std::string_view name) {
-  return parse(kBackwards, "backward mode", name);
+  return parse_name(kBackwards, "backward mode", name);
 }
 
 Fetch default_fetch(PlacerKind placer) {

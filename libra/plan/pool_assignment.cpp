@@ -1,7 +1,5 @@
 #include "libra/plan/pool_assignment.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <functional>
 #include <numeric>
@@ -11,11 +9,18 @@
 #include "libra/base/check.h"
 #include "libra/base/error.h"
 #include "libra/base/index.h"
+#include "libra/base/names.h"
 #include "libra/cost/attention_shape.h"
 #include "libra/plan/rules.h"
 
 namespace libra {
 namespace {
+
+constexpr Names<Grouping, kGroupings.size()> kNames = {{{Grouping::kProduction, "production"},
+                                                        {Grouping::kZigzag, "zigzag"},
+                                                        {Grouping::kZigzagSwap, "zigzag_swap"},
+                                                        {Grouping::kVrsp, "vrsp"},
+                                                        {Grouping::kVrspRefined, "vrsp_refined"}}};
 
 // Indices by decreasing cost; equal costs keep their original order.
 std::vector<std::int32_t> heaviest_first(std::span<const std::int64_t> costs) {
@@ -159,22 +164,8 @@ PoolAssignment vrsp_refined(std::span<const std::int64_t> costs, std::int32_t po
 
 }  // namespace
 
-std::string_view grouping_name(Grouping grouping) {
-  switch (grouping) {
-    case Grouping::kProduction:
-      return "production";
-    case Grouping::kZigzag:
-      return "zigzag";
-    case Grouping::kZigzagSwap:
-      return "zigzag_swap";
-    case Grouping::kVrsp:
-      return "vrsp";
-    case Grouping::kVrspRefined:
-      return "vrsp_refined";
-  }
-  LIBRA_CHECK(false, "grouping {} has no name", static_cast<int>(grouping));
-  return {};
-}
+std::string_view grouping_name(Grouping grouping) { return name_of(kNames, grouping); }
+Grouping parse_grouping(std::string_view name) { return parse_name(kNames, "grouping", name); }
 
 void check_window(std::int64_t gbs, std::int64_t dp, std::int64_t pool_size) {
   require_positive("GBS", gbs);
@@ -217,13 +208,34 @@ PoolAssignment assign_pools(std::span<const std::int64_t> costs, std::int32_t po
   return {};
 }
 
+PoolAssignment by_load(std::span<const std::int64_t> costs, const PoolAssignment& assignment) {
+  PoolAssignment ordered{assignment.pool_size, {}};
+  ordered.order.reserve(assignment.order.size());
+  for (const std::int32_t k : heaviest_first(pool_loads(costs, assignment))) {
+    const auto pool = assignment.pool(k);
+    ordered.order.insert(ordered.order.end(), pool.begin(), pool.end());
+  }
+  return ordered;
+}
+
 double imbalance(std::span<const std::int64_t> costs, const PoolAssignment& assignment) {
+  return imbalance_by_index(costs, assignment, std::max(assignment.pools(), 1));
+}
+
+double imbalance_by_index(std::span<const std::int64_t> costs, const PoolAssignment& assignment,
+                          std::int32_t at_once) {
+  require_positive("the number of pools at once", at_once);
   const std::vector<std::int64_t> loads = pool_loads(costs, assignment);
-  const std::int64_t total = std::accumulate(loads.begin(), loads.end(), std::int64_t{0});
-  if (total == 0) return 1.0;
-  const std::int64_t heaviest = *std::max_element(loads.begin(), loads.end());
-  return static_cast<double>(heaviest) * static_cast<double>(loads.size()) /
-         static_cast<double>(total);
+  std::int64_t total = 0;
+  double waited_for = 0;  // each pool for the heaviest of its GA index
+  for (auto index = loads.begin(); index != loads.end();) {
+    const auto next = index + std::min<std::ptrdiff_t>(at_once, loads.end() - index);
+    total += std::accumulate(index, next, std::int64_t{0});
+    waited_for +=
+        static_cast<double>(*std::max_element(index, next)) * static_cast<double>(next - index);
+    index = next;
+  }
+  return total == 0 ? 1.0 : waited_for / static_cast<double>(total);
 }
 
 }  // namespace libra

@@ -8,6 +8,7 @@
 // broken by index.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -25,8 +26,15 @@ enum class Grouping : std::uint8_t {
   kVrspRefined,  ///< VRSP, then pairs exchanged between the heaviest pool and any while R falls
 };
 
+/// Every grouping, in the order of tables.
+inline constexpr std::array kGroupings = {Grouping::kProduction, Grouping::kZigzag,
+                                          Grouping::kZigzagSwap, Grouping::kVrsp,
+                                          Grouping::kVrspRefined};
+
 /// "production", "zigzag", "zigzag_swap", "vrsp", "vrsp_refined".
 std::string_view grouping_name(Grouping grouping);
+/// Throws ConfigError that lists the names.
+Grouping parse_grouping(std::string_view name);
 
 struct PoolAssignment {
   std::int32_t pool_size = 1;       ///< P
@@ -61,8 +69,18 @@ std::int64_t sequence_cost(const PackedSequence& sequence);
 PoolAssignment assign_pools(std::span<const std::int64_t> costs, std::int32_t pool_size,
                             Grouping grouping);
 
+/// The same pools by decreasing cost (ties: as they were), so that those of one GA index are alike.
+/// It pays where workers wait for other pools at every GA index (expert all-to-all, pipeline
+/// stages) and P is too small for pools of equal cost. O(D + K log K).
+PoolAssignment by_load(std::span<const std::int64_t> costs, const PoolAssignment& assignment);
+
 /// R: the heaviest pool's cost over the mean pool's cost; 1 is perfect. 1 if there is no work at
 /// all.
 double imbalance(std::span<const std::int64_t> costs, const PoolAssignment& assignment);
+
+/// R of a step that waits for the heaviest pool of every GA index: the mean of these pools' costs
+/// over the mean pool's cost. `at_once` pools, DP / P, share an index. Never above imbalance().
+double imbalance_by_index(std::span<const std::int64_t> costs, const PoolAssignment& assignment,
+                          std::int32_t at_once);
 
 }  // namespace libra

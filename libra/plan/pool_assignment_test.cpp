@@ -18,9 +18,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Costs = std::vector<std::int64_t>;
 
-constexpr Grouping kGroupings[] = {Grouping::kProduction, Grouping::kZigzag, Grouping::kZigzagSwap,
-                                   Grouping::kVrsp, Grouping::kVrspRefined};
-
 struct RandomWindow {
   Costs costs;
   std::int32_t pool_size = 1;
@@ -220,6 +217,46 @@ TEST(PoolAssignment, ImbalanceIsHeaviestOverMean) {
   EXPECT_DOUBLE_EQ(imbalance(costs, assign_pools(costs, 2, Grouping::kProduction)), 8.0 / 6.0);
   EXPECT_DOUBLE_EQ(imbalance(Costs{0, 0}, assign_pools(Costs{0, 0}, 1, Grouping::kVrsp)), 1.0);
   EXPECT_DOUBLE_EQ(imbalance(Costs{}, assign_pools(Costs{}, 1, Grouping::kVrsp)), 1.0);
+}
+
+TEST(PoolAssignment, ByLoadKeepsThePoolsAndPutsLikeOnesTogether) {
+  const Costs costs{1, 2, 9, 9, 3, 1, 8, 8};
+  const PoolAssignment emitted = assign_pools(costs, 2, Grouping::kProduction);
+  const PoolAssignment ordered = by_load(costs, emitted);
+  EXPECT_THAT(ordered.order, ElementsAre(2, 3, 6, 7, 4, 5, 0, 1));
+  EXPECT_DOUBLE_EQ(imbalance_by_index(costs, emitted, 2), (18 + 16) / 2 / 10.25);
+  EXPECT_DOUBLE_EQ(imbalance_by_index(costs, ordered, 2), (18 + 4) / 2 / 10.25);
+}
+
+TEST(PoolAssignment, NoOrderOfThePoolsBeatsByLoad) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
+    Rng rng(seed);
+    Costs costs;
+    for (int i = 0; i < 6; ++i) costs.push_back(static_cast<std::int64_t>(rng.below(20)));
+    PoolAssignment order{1, {0, 1, 2, 3, 4, 5}};
+    double best = imbalance(costs, order);
+    do best = std::min(best, imbalance_by_index(costs, order, 2));
+    while (std::next_permutation(order.order.begin(), order.order.end()));
+    EXPECT_DOUBLE_EQ(imbalance_by_index(costs, by_load(costs, order), 2), best);
+  }
+}
+
+TEST(PoolAssignment, ImbalanceByIndexIsOfTheWholeStepWhereAllPoolsRunAtOnce) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
+    const RandomWindow window = random_window(seed);
+    const PoolAssignment pools = assign_pools(window.costs, window.pool_size, Grouping::kVrsp);
+    EXPECT_DOUBLE_EQ(imbalance_by_index(window.costs, pools, pools.pools()),
+                     imbalance(window.costs, pools));
+    EXPECT_LE(imbalance_by_index(window.costs, pools, 1), imbalance(window.costs, pools));
+  }
+}
+
+TEST(PoolAssignment, NamesAreParsed) {
+  for (const Grouping grouping : kGroupings)
+    EXPECT_EQ(parse_grouping(grouping_name(grouping)), grouping);
+  EXPECT_THROW(parse_grouping("fair"), ConfigError);
 }
 
 TEST(PoolAssignment, SequenceCostCountsPairsOfEachSampleAlone) {

@@ -20,6 +20,7 @@ namespace {
 
 constexpr auto kProduction = Arrangement::kProduction;
 constexpr auto kVrsp = Arrangement::kVrsp;
+constexpr auto kPools = Arrangement::kPools;
 constexpr auto kPlan = Execution::kPlan;
 
 WlbOptions wlb_options(const Scenario& scenario, Arrangement arrangement) {
@@ -53,6 +54,12 @@ std::vector<PackedSequence> sorted_by_work(std::span<const PackedSequence> windo
     return costs[at(a)] > costs[at(b)];
   });
   return in_order(window, order);
+}
+
+PoolAssignment shipped_pools(const std::vector<std::int64_t>& costs, std::int32_t pool_size,
+                             bool like_loads_at_once) {
+  const PoolAssignment pools = assign_pools(costs, pool_size, Grouping::kVrspRefined);
+  return like_loads_at_once ? by_load(costs, pools) : pools;
 }
 
 // What we ship plans for the cluster; all else is what its method says, whatever that takes.
@@ -113,9 +120,9 @@ const std::vector<Method>& known_methods() {
        PlacerKind::kPaper, true, true},
       {"libra-tap", "our placer in pools of P", kProduction, kPlan, true, Scope::kPool,
        PlacerKind::kBalanced, false, false},
-      {"libra-tap-vrsp", "and pools of like work", kVrsp, kPlan, true, Scope::kPool,
+      {"libra-tap-vrsp", "and pools of like work", kPools, kPlan, true, Scope::kPool,
        PlacerKind::kBalanced, false, false},
-      {"libra", "and overlap: what we ship", kVrsp, kPlan, true, Scope::kPool,
+      {"libra", "and overlap: what we ship", kPools, kPlan, true, Scope::kPool,
        PlacerKind::kBalanced, false, true},
       {"ideal", "perfect balance, free network", kProduction, Execution::kIdeal, true,
        Scope::kAll}};
@@ -163,6 +170,7 @@ std::int32_t pool_replicas(const Scenario& scenario, const Method& method) {
 
 Arranger::Arranger(const Scenario& scenario, const Method& method)
     : pool_(pool_replicas(scenario, method)),
+      by_load_(scenario.pools_by_load),
       arrangement_(method.arrangement),
       packer_(wlb_options(scenario, method.arrangement)) {}
 
@@ -172,6 +180,8 @@ std::vector<PackedSequence> Arranger::arrange(std::span<const PackedSequence> wi
       return {window.begin(), window.end()};
     case Arrangement::kVrsp:
       return in_order(window, assign_pools(costs_of(window), pool_, Grouping::kVrsp).order);
+    case Arrangement::kPools:
+      return in_order(window, shipped_pools(costs_of(window), pool_, by_load_).order);
     case Arrangement::kSorted:
       return sorted_by_work(window);
     case Arrangement::kWlb:

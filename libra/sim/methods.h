@@ -24,7 +24,8 @@ namespace libra {
 
 enum class Arrangement : std::uint8_t {
   kProduction,  ///< as they come
-  kVrsp,        ///< pools of like work
+  kVrsp,        ///< pools of like work, as the paper forms them
+  kPools,       ///< the same as we ship it: refined VRSP, by load if the scenario says so
   kSorted,      ///< by decreasing work, so that a GA index has like sequences
   kWlb,         ///< repacked by work; outliers wait
   kWlbRepack,   ///< repacked by work, every sample in its own window
@@ -79,6 +80,7 @@ class Arranger {
 
  private:
   std::int32_t pool_;
+  bool by_load_;
   Arrangement arrangement_;
   WlbPacker packer_;
 };

@@ -30,15 +30,9 @@ Lengths as_array(std::vector<std::int64_t> lengths) {
   return Lengths(data->data(), {data->size()}, owner);
 }
 
-IdxUnit parse_unit(const std::string& name) {
-  if (name == "documents") return IdxUnit::kDocuments;
-  if (name == "sequences") return IdxUnit::kSequences;
-  throw ConfigError("no idx_unit '" + name + "': documents and sequences are there");
-}
-
 Lengths read(const std::string& spec, const std::string& idx_unit, std::int64_t documents,
              std::uint64_t seed) {
-  const ReadOptions options{parse_unit(idx_unit), documents, seed};
+  const ReadOptions options{parse_idx_unit(idx_unit), documents, seed};
   std::vector<std::int64_t> lengths;
   {
     const nb::gil_scoped_release unlocked;

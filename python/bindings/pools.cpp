@@ -8,7 +8,6 @@
 
 #include "libra/plan/pool_assignment.h"
 #include "python/bindings/bindings.h"
-#include "python/bindings/groupings.h"
 
 namespace nb = nanobind;
 using namespace nanobind::literals;
@@ -38,9 +37,10 @@ void bind_pools(nb::module_& module) {
              "legal value.");
   module.def("sequence_cost", &sequence_cost, "sequence"_a,
              "Attention work in query-key pairs per head: the sum of l (l + 1) / 2 over samples.");
-  module.def("assign_pools", &assign, "costs"_a, "pool_size"_a, "grouping"_a = "vrsp",
-             "Indices of the sequences of each pool: vrsp (the paper's section 4.2), production, "
-             "zigzag or zigzag_swap. Raises ConfigError unless pool_size divides the number of "
+  module.def("assign_pools", &assign, "costs"_a, "pool_size"_a, "grouping"_a = "vrsp_refined",
+             "Indices of the sequences of each pool: vrsp_refined (vrsp, then exchanges with the "
+             "heaviest pool), vrsp (the paper's section 4.2), production, zigzag or zigzag_swap. "
+             "Raises ConfigError unless pool_size divides the number of "
              "costs.");
 }
 

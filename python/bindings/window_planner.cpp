@@ -118,6 +118,7 @@ std::shared_ptr<const PlannedWindow> WindowPlanner::make_window(Window packed) {
                                       : sequence_cost(sequence.sequence));
   }
   window->assignment = assign_pools(costs, options_.pool_size, options_.grouping);
+  if (options_.by_load) window->assignment = by_load(costs, window->assignment);
   if (options_.planning) plan(*window);
   window->planning_seconds = seconds_since(begin);
   return window;

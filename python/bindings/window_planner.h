@@ -29,7 +29,8 @@ struct WindowPlannerOptions {
   WindowOptions window;
   std::int32_t dp = 1;
   std::int32_t pool_size = 1;  ///< P
-  Grouping grouping = Grouping::kVrsp;
+  Grouping grouping = Grouping::kVrspRefined;
+  bool by_load = false;  ///< pools of like load share a GA index
   std::int32_t dp_rank = 0;
   std::int64_t from_epoch = 0;    ///< windows before it are packed, but neither grouped nor planned
   std::int64_t skip_windows = 0;  ///< the same for these, of that epoch

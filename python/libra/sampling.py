@@ -37,6 +37,7 @@ class Planner:
         self.pool = pool
         self.options = options
         self.prefetch = prefetch
+        self.balances = device_profile or "flops"
         self.planning = _core.Planning(options, device_profile, memory_cap)
         self._windows = None
         self._waited_before = 0.0
@@ -105,7 +106,8 @@ class PooledBatchSampler(Sampler):
       order: "shuffled", "file-order-once" or "file-order".
       last_window: of sequences that fill no step at the end of an epoch: "carry" them into the next
         epoch's first step, so that nothing is lost, or "drop" them.
-      grouping: "vrsp", "production", "zigzag" or "zigzag_swap".
+      grouping: "vrsp_refined", "vrsp" (the paper's), "production", "zigzag" or "zigzag_swap".
+      by_load: pools of like load share a gradient-accumulation index.
       seed: of the order.
 
     Raises ConfigError for options that break a rule, InputError for lengths that cannot be.
@@ -113,7 +115,7 @@ class PooledBatchSampler(Sampler):
 
     def __init__(self, lengths, *, seq_len, gbs, pool_size, dp=None, dp_rank=None, planner=None,
                  packing="first-fit", oversize="error", keep_empty=True, order="shuffled",
-                 last_window="carry", grouping="vrsp", seed=0):
+                 last_window="carry", grouping="vrsp_refined", by_load=False, seed=0):
         self._lengths = read_lengths(lengths)
         cp = planner.options.cp if planner else 1
         self.dp, self.dp_rank = _replica(dp, dp_rank, cp)
@@ -122,7 +124,10 @@ class PooledBatchSampler(Sampler):
         if planner:
             planner.check(self.dp_rank, pool_size)
         self._planner = planner
-        self._grouping = grouping
+        self._pools = dict(pool_size=pool_size, grouping=grouping, by_load=by_load)
+        # What decides which replica has which sequences of a window.
+        self._sharing = dict(self._pools, dp=self.dp,
+                             balances=planner.balances if planner else "flops")
         words = dict(seq_len=seq_len, gbs=gbs, packing=packing, oversize=oversize,
                      keep_empty=keep_empty, order=order, last_window=last_window, seed=seed)
         self._options = _core.WindowOptions(**words)
@@ -154,24 +159,28 @@ class PooledBatchSampler(Sampler):
         """Where the run is. microbatches: of this epoch, trained on; None: handed out so far, which
         a DataLoader with workers is ahead of."""
         done = self._done if microbatches is None else microbatches
-        return dict(epoch=self._epoch, microbatches=done, gbs=self.gbs, dp=self.dp,
-                    pool_size=self.pool_size, identity=self._identity)
+        return dict(epoch=self._epoch, microbatches=done, gbs=self.gbs, sharing=self._sharing,
+                    identity=self._identity)
 
     def load_state_dict(self, state):
         """Goes on where `state_dict()` was taken, in the middle of a step too.
 
-        Raises ConfigError for other lengths or options; and in the middle of a step for another DP
-        or P, which at the end of one may change.
+        Raises ConfigError for other lengths or options; and in the middle of a step for another DP,
+        P, grouping or device profile, which at the end of one may change.
         """
         if state["identity"] != self._identity or state["gbs"] != self.gbs:
             raise _core.ConfigError(
                 "the state is of other lengths or options (seq_len, gbs, packing, oversize, order, "
                 "last_window, seed): resume with the same ones")
-        windows, rest = divmod(state["microbatches"], state["gbs"] // state["dp"])
-        if rest and (state["dp"], state["pool_size"]) != (self.dp, self.pool_size):
+        then = state["sharing"]
+        windows, rest = divmod(state["microbatches"], state["gbs"] // then["dp"])
+        changed = [name for name, value in self._sharing.items() if then[name] != value]
+        if rest and changed:
             raise _core.ConfigError(
-                f"the state is in the middle of a step of DP {state['dp']}, P "
-                f"{state['pool_size']}: resume with these, or from the end of a step")
+                "the state is in the middle of a step, of another "
+                + ", ".join(f"{name} ({then[name]}, now {self._sharing[name]})"
+                            for name in changed)
+                + ": resume with the same, or from the end of a step")
         self._epoch, self._done = state["epoch"], windows * self.microbatches + rest
         self._resumed = True
 
@@ -197,8 +206,8 @@ class PooledBatchSampler(Sampler):
         planner = self._planner
         self._stream = _Windows(_core.WindowPlanner(
             self._lengths, self._options, dp=self.dp, dp_rank=self.dp_rank,
-            pool_size=self.pool_size, grouping=self._grouping, from_epoch=epoch,
-            skip_windows=number, prefetch=planner.prefetch if planner else 2,
+            from_epoch=epoch, skip_windows=number, **self._pools,
+            prefetch=planner.prefetch if planner else 2,
             planning=planner.planning if planner else None), epoch, number)
         if planner:
             planner.attach(self._stream.core)

@@ -173,9 +173,24 @@ def sampler_after(count):
     return made
 
 
-def test_another_dp_in_the_middle_of_a_step_is_an_error():
-    with pytest.raises(libra.ConfigError, match="middle of a step"):
-        sampler(dp=2).load_state_dict(sampler_after(3).state_dict())
+@pytest.mark.parametrize("other, words", [
+    (dict(dp=2), r"another dp \(4, now 2\): "), (dict(grouping="zigzag"), "another grouping"),
+    (dict(by_load=True), "another by_load")])
+def test_other_pools_in_the_middle_of_a_step_are_an_error(other, words):
+    with pytest.raises(libra.ConfigError, match=words):
+        sampler(**other).load_state_dict(sampler_after(3).state_dict())
+
+
+def test_pools_of_like_load_share_an_index():
+    # DP 4, P 2: two pools at once. Production order leaves loads as they come.
+    def heaviest(by_load):
+        batches = [batches_of(0, rank, grouping="production", by_load=by_load)[:2]
+                   for rank in range(4)]
+        work = [[sum(tokens * (tokens + 1) // 2 for _, _, tokens in batch.samples)
+                 for batch in replica] for replica in batches]
+        return sum(max(work[0][ga] + work[1][ga], work[2][ga] + work[3][ga]) for ga in range(2))
+
+    assert heaviest(True) <= heaviest(False)
 
 
 def test_the_state_of_other_lengths_or_options_is_an_error():
