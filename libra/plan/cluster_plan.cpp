@@ -1,6 +1,8 @@
 #include "libra/plan/cluster_plan.h"
 
 #include <algorithm>
+#include <limits>
+#include <optional>
 #include <utility>
 
 #include "libra/base/index.h"
@@ -17,20 +19,14 @@ struct PortSeconds {
   double network_out = 0;
   double network_in = 0;
 
-  // Two passes, a latency for each of their M + 1 phases that wait for something.
-  double busiest(const Cluster& cluster, std::int32_t chunks) const {
-    const double nvlink = std::max(nvlink_out, nvlink_in);
-    const double network = std::max(network_out, network_in);
-    if (nvlink + network == 0) return 0;
-    const double latency_us =
-        network > 0 ? cluster.inter_node_latency_us : cluster.nvlink_latency_us;
-    return std::max(nvlink, network) + 2e-6 * (chunks + 1) * latency_us;
+  double busiest() const {
+    return std::max(std::max(nvlink_out, nvlink_in), std::max(network_out, network_in));
   }
 };
 
-void add_flows(std::vector<PortSeconds>& ports, const TrafficReport& traffic,
-               const Cluster& cluster) {
+std::vector<PortSeconds> port_seconds(const TrafficReport& traffic, const Cluster& cluster) {
   constexpr double kGiga = 1e9;
+  std::vector<PortSeconds> ports(at(traffic.workers));
   for (const Flow& flow : traffic.flows) {
     const auto bytes = static_cast<double>(flow.bytes) / kGiga;
     PortSeconds& from = ports[at(flow.from)];
@@ -43,7 +39,47 @@ void add_flows(std::vector<PortSeconds>& ports, const TrafficReport& traffic,
       to.network_in += bytes / cluster.inter_node_gb_per_s;
     }
   }
+  return ports;
 }
+
+// One pass of one worker: chunks hide what is exchanged, but for what the first one waits for and
+// what the last one leaves. Of queries and results that is one chunk's; of keys a KV head's, if
+// there are fewer of these than chunks.
+class PassPrediction {
+ public:
+  PassPrediction(const PoolPlan& plan, const Cluster& cluster, const TrafficReport& all,
+                 const TrafficReport& keys)
+      : cluster_(cluster),
+        chunks_(plan.options.chunks),
+        key_chunks_(std::min<double>(chunks_, std::max(1, plan.heads().kv_shard_heads))),
+        all_(port_seconds(all, cluster)),
+        keys_(port_seconds(keys, cluster)) {}
+
+  double seconds(std::int32_t worker, double compute) const {
+    const double all = all_[at(worker)].busiest();
+    if (all == 0) return compute;
+    const double keys = std::min(all, keys_[at(worker)].busiest());
+    const double exposed = (all - keys) / chunks_ + keys / key_chunks_;
+    const double hidden = all - exposed;
+    return std::max(compute + cluster_.overlap_loss * std::min(compute, hidden), hidden) + exposed +
+           latency(worker);
+  }
+
+ private:
+  // A phase for each chunk, and the last return.
+  double latency(std::int32_t worker) const {
+    const PortSeconds& ports = all_[at(worker)];
+    const bool network = ports.network_in + ports.network_out > 0;
+    return 1e-6 * (chunks_ + 1) *
+           (network ? cluster_.inter_node_latency_us : cluster_.nvlink_latency_us);
+  }
+
+  const Cluster& cluster_;
+  double chunks_;
+  double key_chunks_;
+  std::vector<PortSeconds> all_;
+  std::vector<PortSeconds> keys_;
+};
 
 PoolPlan at_home(const PoolPlan& plan) {
   PoolPlan home = plan;
@@ -56,48 +92,92 @@ PoolPlan at_home(const PoolPlan& plan) {
   return home;
 }
 
+// With twice the head shards a worker that helps needs the keys of half the heads. Not beyond one
+// KV head a shard: there it would need as many for half the work.
+std::optional<PlanOptions> finer(const PlanOptions& options) {
+  PlanOptions halves = options;
+  halves.head_shards *= 2;
+  if (halves.head_shards > options.shape.kv_heads || !legal_heads(halves)) return std::nullopt;
+  return halves;
+}
+
+// The plan of the least predicted time so far.
+class Fastest {
+ public:
+  Fastest(const Cluster& cluster, PoolPlan plan)
+      : cluster_(cluster), plan_(std::move(plan)), seconds_(predicted_seconds(plan_, cluster)) {}
+
+  const PoolPlan& plan() const { return plan_; }
+  PoolPlan take() { return std::move(plan_); }
+
+  // Whether its exchange costs enough to look for another.
+  bool waits_for_links() const {
+    constexpr double kWorthIt = 1.02;
+    const double compute =
+        static_cast<double>(plan_.placement.heaviest()) * 1e-12 / cluster_.device_speed;
+    return seconds_ > compute * kWorthIt;
+  }
+
+  // Whether it is the one now. Among equals the later one: it moves less.
+  bool offer(PoolPlan plan) {
+    const double seconds = predicted_seconds(plan, cluster_);
+    if (seconds > seconds_) return false;
+    seconds_ = seconds;
+    plan_ = std::move(plan);
+    return true;
+  }
+
+ private:
+  const Cluster& cluster_;
+  PoolPlan plan_;
+  double seconds_;
+};
+
 }  // namespace
 
 double predicted_seconds(const PoolPlan& plan, const Cluster& cluster) {
   constexpr double kPico = 1e-12;
-  std::vector<PortSeconds> ports(at(plan.workers()));
-  add_flows(ports, forward_traffic(plan), cluster);
-  add_flows(ports, backward_traffic(plan), cluster);
+  constexpr double kForwardShare = 1 / 3.5;  // by FLOPs
+  const PassPrediction forward(plan, cluster, forward_traffic(plan), forward_key_traffic(plan));
+  const PassPrediction backward(plan, cluster, backward_traffic(plan), backward_key_traffic(plan));
   double slowest = 0;
-  for (std::size_t worker = 0; worker < ports.size(); ++worker) {
+  for (std::int32_t worker = 0; worker < plan.workers(); ++worker) {
     const double compute =
-        static_cast<double>(plan.placement.load[worker]) * kPico / cluster.device_speed;
-    const double exchange = ports[worker].busiest(cluster, plan.options.chunks);
-    const double together =
-        std::max(compute + cluster.overlap_loss * std::min(compute, exchange), exchange);
-    slowest = std::max(slowest, together + exchange / plan.options.chunks);
+        static_cast<double>(plan.placement.load[at(worker)]) * kPico / cluster.device_speed;
+    slowest = std::max(slowest, forward.seconds(worker, compute * kForwardShare) +
+                                    backward.seconds(worker, compute * (1 - kForwardShare)));
   }
   return slowest;
 }
 
 PoolPlan make_plan_for(const Cluster& cluster, const PlanOptions& options,
                        const std::vector<PackedSequence>& sequences, const PieceCost& picoseconds) {
-  PlanOptions candidate = options;
-  candidate.gpus_per_node = cluster.gpus_per_node;
-  PoolPlan best = make_plan(candidate, sequences, picoseconds);
-  if (best.tiles_moved() == 0) return best;
-  double least = predicted_seconds(best, cluster);
-  // Among equals the later one: it moves less.
-  const auto keep_faster = [&](PoolPlan plan) {
-    const double seconds = predicted_seconds(plan, cluster);
-    if (seconds > least) return false;
-    least = seconds;
-    best = std::move(plan);
-    return true;
+  PlanOptions wished = options;
+  wished.gpus_per_node = cluster.gpus_per_node;
+  Fastest fastest(cluster, make_plan(wished, sequences, picoseconds));
+  if (fastest.plan().tiles_moved() == 0) return fastest.take();
+  PoolPlan home = at_home(fastest.plan());
+  // Cutting large tiles lets more workers share a sample, and each needs nearly all its keys.
+  const auto offer_whole = [&] {
+    if (fastest.plan().options.max_tile_pairs == wished.max_tile_pairs) return;
+    PlanOptions whole = wished;
+    whole.max_tile_pairs = std::numeric_limits<std::int64_t>::max();
+    fastest.offer(make_plan(whole, sequences, picoseconds));
   };
-  PoolPlan home = at_home(best);
-  for (const std::int32_t factor : {4, 16, 64}) {
-    candidate.tau_ppm = static_cast<std::int32_t>(
-        std::min<std::int64_t>(std::int64_t{options.tau_ppm} * factor, kMaxTauPpm));
-    if (!keep_faster(make_plan(candidate, sequences, picoseconds))) break;
+  offer_whole();
+  for (auto halves = finer(wished); halves && fastest.waits_for_links(); halves = finer(*halves)) {
+    if (!fastest.offer(make_plan(*halves, sequences, picoseconds))) break;
+    wished = *halves;
+    offer_whole();
   }
-  keep_faster(std::move(home));
-  return best;
+  wished = fastest.plan().options;
+  for (std::int64_t tau = wished.tau_ppm; tau < kMaxTauPpm && fastest.waits_for_links();) {
+    tau = std::min<std::int64_t>(tau * 4, kMaxTauPpm);
+    wished.tau_ppm = static_cast<std::int32_t>(tau);
+    if (!fastest.offer(make_plan(wished, sequences, picoseconds))) break;
+  }
+  fastest.offer(std::move(home));
+  return fastest.take();
 }
 
 }  // namespace libra

@@ -14,14 +14,15 @@
 
 namespace libra {
 
-/// Of one layer, forward and backward, until the last worker is done: its computation or the bytes
-/// through its busiest port with their latencies, whichever is longer, what the one costs the
+/// Of one layer, forward and backward, until the last worker is done. Each pass takes as long as its
+/// computation or the bytes through its busiest port, whichever is longer, what the one costs the
 /// other, and the exchange that no chunk hides. Requires costs in picoseconds (seconds_cost).
 double predicted_seconds(const PoolPlan& plan, const Cluster& cluster);
 
-/// The plan of the least predicted time among: make_plan's, the same with tau 4, 16 and 64 times as
-/// large while that helps, and every tile at home. `picoseconds`: as
-/// seconds_cost. Throws as make_plan.
+/// The plan of the least predicted time among: make_plan's; if that had to cut large tiles, those
+/// with these tiles whole and with twice the head shards instead; the best of these with tau 4, 16
+/// and 64 times as large while that helps; and every tile at home. `picoseconds`: as seconds_cost.
+/// Throws as make_plan.
 PoolPlan make_plan_for(const Cluster& cluster, const PlanOptions& options,
                        const std::vector<PackedSequence>& sequences, const PieceCost& picoseconds);
 

@@ -80,6 +80,61 @@ TEST(ClusterPlan, IsNeverPredictedSlowerThanMovingNothing) {
   EXPECT_LT(moved, 270);
 }
 
+TEST(ClusterPlan, PredictsWhatChunksHide) {
+  PlanOptions options;
+  options.shape = {2, 2, 4, 4};
+  options.storage = DType::kFp64;
+  options.cp = 2;
+  options.head_shards = 1;
+  options.chunks = 2;
+  options.block_tokens = 1000;
+  options.placer = PlacerKind::kNone;
+  Cluster cluster = load_cluster("hgx-h200");
+  cluster.overlap_loss = 0;
+  cluster.nvlink_latency_us = 0;
+  cluster.nvlink_gb_per_s = 1e-3;
+  const PieceCost second = [](TokenRange, std::int32_t) { return std::int64_t{1'000'000'000'000}; };
+  const PoolPlan plan = make_plan(options, {{2000, {2000}}}, second);
+  // 1000 rows of K and V, 128 bytes each, in each pass; half of them beside the other chunk.
+  EXPECT_DOUBLE_EQ(predicted_seconds(plan, cluster), 1 + 2 * 0.064);
+  cluster.overlap_loss = 0.5;
+  EXPECT_DOUBLE_EQ(predicted_seconds(plan, cluster), 1 + 2 * 0.064 + 2 * 0.032);
+}
+
+TEST(ClusterPlan, TakesMoreHeadShardsWhereKeysAreMostOfTheBytes) {
+  PlanOptions options;
+  options.cp = 8;
+  std::vector<PackedSequence> sequences = tiny_pool();
+  sequences[0] = {1 << 18, {1 << 18}};
+  Cluster cluster = load_cluster("hgx-h200");
+  const PoolPlan plan = make_plan_for(cluster, options, sequences, h200_cost());
+  EXPECT_GT(plan.options.head_shards, options.head_shards);
+  EXPECT_LE(plan.options.head_shards, options.shape.kv_heads);
+  cluster.nvlink_gb_per_s = cluster.inter_node_gb_per_s = 1e6;
+  const PoolPlan free = make_plan_for(cluster, options, sequences, h200_cost());
+  EXPECT_EQ(free.options.head_shards, options.head_shards);
+}
+
+TEST(ClusterPlan, IsNeverPredictedSlowerThanThePlanForNoCluster) {
+  int faster = 0;
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
+    auto [options, sequences] = testing::random_problem(seed);
+    options.placer = PlacerKind::kBalanced;
+    const Cluster cluster = load_cluster("hgx-h200");
+    options.gpus_per_node = cluster.gpus_per_node;
+    const PieceCost cost = [](TokenRange queries, std::int32_t heads) {
+      return flops_cost(queries, heads) * 10'000;
+    };
+    const double given = predicted_seconds(make_plan(options, sequences, cost), cluster);
+    const double chosen =
+        predicted_seconds(make_plan_for(cluster, options, sequences, cost), cluster);
+    ASSERT_LE(chosen, given);
+    faster += chosen < given ? 1 : 0;
+  }
+  EXPECT_GT(faster, 30);
+}
+
 TEST(ClusterPlan, PredictsTheBusiestPortOrTheHeaviestLoad) {
   PlanOptions options;
   options.shape = {1, 1, 4, 4};
@@ -96,14 +151,14 @@ TEST(ClusterPlan, PredictsTheBusiestPortOrTheHeaviestLoad) {
   const PieceCost second = [](TokenRange, std::int32_t) { return std::int64_t{1'000'000'000'000}; };
   const PoolPlan plan = make_plan(options, {{2000, {2000}}}, second);
   // 1000 rows of K and V, 64 bytes each, go to worker 1; their gradients, as large, come back.
-  EXPECT_DOUBLE_EQ(predicted_seconds(plan, cluster), 1 + 0.064);
+  EXPECT_DOUBLE_EQ(predicted_seconds(plan, cluster), 1 + 2 * 0.064) << "one chunk hides nothing";
   cluster.nvlink_gb_per_s = 1e-5;
-  EXPECT_DOUBLE_EQ(predicted_seconds(plan, cluster), 6.4 + 6.4);
+  EXPECT_DOUBLE_EQ(predicted_seconds(plan, cluster), 1 + 2 * 6.4);
   cluster.nvlink_latency_us = 1e6;  // two phases of two passes wait
-  EXPECT_DOUBLE_EQ(predicted_seconds(plan, cluster), 10.4 + 10.4);
+  EXPECT_DOUBLE_EQ(predicted_seconds(plan, cluster), 1 + 2 * 6.4 + 4);
   cluster.nvlink_latency_us = 0;
   cluster.device_speed = 0.1;
-  EXPECT_DOUBLE_EQ(predicted_seconds(plan, cluster), 10 + 6.4);
+  EXPECT_DOUBLE_EQ(predicted_seconds(plan, cluster), 10 + 2 * 6.4);
 }
 
 }  // namespace

@@ -164,6 +164,11 @@ void check_options(const PlanOptions& options, std::int32_t replicas) {
   check_limits(options, replicas);
 }
 
+bool legal_heads(const PlanOptions& options) {
+  return options.head_shards > 0 && legal_shards(options, options.head_shards) &&
+         legal_chunks(options.shape, options.head_shards, options.chunks);
+}
+
 std::int32_t largest_legal_chunks(const AttentionShape& shape, std::int32_t head_shards,
                                   std::int32_t wanted) {
   std::int32_t chunks = std::min(wanted, kMaxChunks);

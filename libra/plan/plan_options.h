@@ -113,6 +113,9 @@ PlanOptions faithful(PlanOptions options);
 /// of the pool.
 void check_options(const PlanOptions& options, std::int32_t replicas);
 
+/// Whether H and M keep the rules of heads, which check_options tells in words.
+bool legal_heads(const PlanOptions& options);
+
 /// The largest legal chunk count up to `wanted` for these heads and shards.
 std::int32_t largest_legal_chunks(const AttentionShape& shape, std::int32_t head_shards,
                                   std::int32_t wanted);

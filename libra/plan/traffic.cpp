@@ -64,6 +64,16 @@ std::int64_t largest(const std::vector<std::int64_t>& values) {
   return values.empty() ? 0 : *std::max_element(values.begin(), values.end());
 }
 
+void add_forward_keys(FlowCounter& counter, const PoolPlan& plan) {
+  counter.add(plan.exchange.kv_moves, RowBytes(plan).kv, 0);
+}
+
+void add_backward_keys(FlowCounter& counter, const PoolPlan& plan, BackwardMode mode) {
+  const RowBytes row(plan);
+  const bool refetch = mode == BackwardMode::kRefetch;
+  counter.add(plan.exchange.kv_moves, refetch ? row.kv : 0, row.kv_gradient);
+}
+
 }  // namespace
 
 std::int64_t TrafficReport::total() const {
@@ -100,7 +110,7 @@ TrafficReport forward_traffic(const PoolPlan& plan) {
   const RowBytes row(plan);
   FlowCounter counter;
   counter.add(plan.exchange.q_moves, row.q, row.o + (plan.options.lse_goes_home() ? row.lse : 0));
-  counter.add(plan.exchange.kv_moves, row.kv, 0);
+  add_forward_keys(counter, plan);
   return counter.report(plan.workers());
 }
 
@@ -113,7 +123,19 @@ TrafficReport backward_traffic(const PoolPlan& plan, BackwardMode mode) {
   const bool refetch = mode == BackwardMode::kRefetch;
   FlowCounter counter;
   counter.add(plan.exchange.q_moves, row.o + (refetch ? row.q + row.o + row.lse : 0), row.q);
-  counter.add(plan.exchange.kv_moves, refetch ? row.kv : 0, row.kv_gradient);
+  add_backward_keys(counter, plan, mode);
+  return counter.report(plan.workers());
+}
+
+TrafficReport forward_key_traffic(const PoolPlan& plan) {
+  FlowCounter counter;
+  add_forward_keys(counter, plan);
+  return counter.report(plan.workers());
+}
+
+TrafficReport backward_key_traffic(const PoolPlan& plan) {
+  FlowCounter counter;
+  add_backward_keys(counter, plan, plan.options.backward);
   return counter.report(plan.workers());
 }
 

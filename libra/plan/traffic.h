@@ -41,4 +41,9 @@ TrafficReport forward_traffic(const PoolPlan& plan);
 TrafficReport backward_traffic(const PoolPlan& plan);
 TrafficReport backward_traffic(const PoolPlan& plan, BackwardMode mode);
 
+/// Of these, what belongs to keys: K and V; dK and dV (and K and V again under kRefetch). It goes
+/// with the first, or comes after the last, chunk that reads a KV head.
+TrafficReport forward_key_traffic(const PoolPlan& plan);
+TrafficReport backward_key_traffic(const PoolPlan& plan);
+
 }  // namespace libra
