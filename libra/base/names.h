@@ -38,8 +38,8 @@ Enum parse_name(const Names<Enum, N>& names, std::string_view kind, std::string_
     if (name == text) return value;
     known.append(known.empty() ? "" : ", ").append(name);
   }
-  throw ConfigError("'" + std::string(text) + "' is not a " + std::string(kind) +
-                    ": use one of " + known);
+  throw ConfigError("'" + std::string(text) + "' is not a " + std::string(kind) + ": use one of " +
+                    known);
 }
 
 }  // namespace libra

@@ -51,8 +51,7 @@ void add_window_options(CLI::App& app, PoolOptions& options) {
   add_count(app, "--tp", options.tp, "Of these, workers that share a token run")->group(group);
   add_count(app, "--pool", options.pool, "P, replicas of a pool")->group(group)->required();
   add_parsed(
-      app, "--grouping",
-      [&](const std::string& text) { options.grouping = parse_grouping(text); },
+      app, "--grouping", [&](const std::string& text) { options.grouping = parse_grouping(text); },
       "production | zigzag | zigzag_swap | vrsp | vrsp_refined (default: vrsp_refined; vrsp with "
       "--faithful)")
       ->type_name("NAME")
@@ -98,7 +97,8 @@ void add_placement_options(CLI::App& app, PoolOptions& options) {
 void add_cost_options(CLI::App& app, PoolOptions& options) {
   const char* const group = "Placement";
   add_parsed(
-      app, "--cost", [&](const std::string& text) { options.seconds = parse_name(kCosts, "cost", text); },
+      app, "--cost",
+      [&](const std::string& text) { options.seconds = parse_name(kCosts, "cost", text); },
       "What is balanced: flops | seconds (of --device-profile)")
       ->type_name("NAME")
       ->default_str("flops")

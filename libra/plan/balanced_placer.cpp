@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <tuple>
+#include <utility>
 
 #include "libra/base/index.h"
 #include "libra/plan/partial_placement.h"
@@ -36,6 +38,34 @@ std::int32_t balanced_choice(PartialPlacement& placement, std::int32_t tile, std
   return fits_home && bytes[at(home)] <= bytes[at(guest_of)] ? home : guest_of;
 }
 
+// Heaviest first, each to the lightest worker, whatever it moves.
+std::vector<std::int32_t> place_by_load(const PlacementProblem& problem) {
+  std::vector<std::int32_t> destination(at(problem.tiling.tiles()));
+  std::vector<std::int64_t> load(at(problem.layout.workers()), 0);
+  for (const std::int32_t tile : heaviest_first(problem.tiling)) {
+    const auto lightest = std::min_element(load.begin(), load.end());
+    destination[at(tile)] = static_cast<std::int32_t>(lightest - load.begin());
+    *lightest += problem.tiling.block_of(tile).cost;
+  }
+  return destination;
+}
+
+bool keeps_cap(const PlacementState& state, std::int64_t cap) {
+  return state.load(state.heaviest()) <= cap;
+}
+
+// Changes of two tiles do not lead everywhere: where they end above the cap, they begin again from
+// a placement that looks at nothing but load.
+PlacementState repaired(PlacementState state, const PlacementProblem& problem,
+                        const TileTraffic& traffic) {
+  repair(state, traffic, problem.cap);
+  if (keeps_cap(state, problem.cap)) return state;
+  PlacementState other(problem.tiling, problem.layout.workers(), place_by_load(problem));
+  repair(other, traffic, problem.cap);
+  if (keeps_cap(other, problem.cap)) return other;
+  return state;
+}
+
 }  // namespace
 
 std::vector<std::int32_t> place_balanced(const PlacementProblem& problem) {
@@ -45,10 +75,10 @@ std::vector<std::int32_t> place_balanced(const PlacementProblem& problem) {
   }
   PlacementState state(problem.tiling, problem.layout.workers(), placement.take());
   const std::int64_t steps = search_steps(problem.options.search_us);
-  if (state.load(state.heaviest()) <= problem.cap && steps == 0) return state.take();
+  if (keeps_cap(state, problem.cap) && steps == 0) return state.take();
   const TileTraffic traffic(problem.options, problem.layout, problem.tiling);
-  repair(state, traffic, problem.cap);
-  return search(state, traffic, problem.cap, steps);
+  PlacementState kept = repaired(std::move(state), problem, traffic);
+  return search(kept, traffic, problem.cap, steps);
 }
 
 }  // namespace libra

@@ -128,16 +128,17 @@ void bind_sampling(nb::module_& module) {
           "__init__",
           [](WindowPlanner* self, const Lengths& lengths, const WindowOptions& windows,
              std::int32_t dp, std::int32_t dp_rank, std::int32_t pool_size,
-             const std::string& grouping, bool by_load, std::int64_t from_epoch, std::int64_t skip_windows,
-             std::int32_t prefetch, std::shared_ptr<Planning> planning) {
+             const std::string& grouping, bool by_load, std::int64_t from_epoch,
+             std::int64_t skip_windows, std::int32_t prefetch, std::shared_ptr<Planning> planning) {
             WindowPlannerOptions options{
-                windows, dp,         pool_size,    parse_grouping(grouping), by_load,
-                dp_rank, from_epoch, skip_windows, prefetch, std::move(planning)};
+                windows,    dp,           pool_size, parse_grouping(grouping), by_load, dp_rank,
+                from_epoch, skip_windows, prefetch,  std::move(planning)};
             const nb::gil_scoped_release unlocked;
             new (self) WindowPlanner(copy(lengths), std::move(options));
           },
           "lengths"_a, "windows"_a, nb::kw_only(), "dp"_a, "dp_rank"_a, "pool_size"_a, "grouping"_a,
-          "by_load"_a, "from_epoch"_a, "skip_windows"_a, "prefetch"_a, "planning"_a.none() = nb::none())
+          "by_load"_a, "from_epoch"_a, "skip_windows"_a, "prefetch"_a,
+          "planning"_a.none() = nb::none())
       .def("next",
            [](WindowPlanner& planner) {
              const nb::gil_scoped_release unlocked;
