@@ -9,7 +9,6 @@ namespace libra::testing {
 PoolPlan random_plan(std::uint64_t seed, std::int64_t max_tokens) {
   PoolProblem problem = random_problem(seed, max_tokens);
   problem.options.storage = DType::kFp64;
-  problem.options.node_fetch = false;
   PoolPlan plan = make_plan(problem.options, problem.sequences);
   Rng rng(seed, 1);
   return rng.below(2) == 0 ? plan : scattered(plan, rng);
