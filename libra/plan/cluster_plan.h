@@ -20,7 +20,8 @@ namespace libra {
 double predicted_seconds(const PoolPlan& plan, const Cluster& cluster);
 
 /// The plan of the least predicted time among: make_plan's, the same with tau 4, 16 and 64 times as
-/// large while that helps, and every tile at home. `picoseconds`: as
+/// large while that helps, and every tile at home. Where the pool has several nodes and the placer
+/// is `reserve` or `balanced`, with node fetch, unless the plan is faster without. `picoseconds`: as
 /// seconds_cost. Throws as make_plan.
 PoolPlan make_plan_for(const Cluster& cluster, const PlanOptions& options,
                        const std::vector<PackedSequence>& sequences, const PieceCost& picoseconds);

@@ -98,7 +98,7 @@ struct PlanOptions {
   /// What several workers of a node need of a KV group crosses to the node once, to one of them
   /// that passes it on; their gradients cross back as one sum. False: each fetches for itself.
   bool node_fetch = false;
-  // Of placer `balanced`:
+  // Of placer `balanced`, its repair and search:
   std::int32_t inter_node_weight = 0;  ///< a byte between nodes counts 1 + this many times
   /// Microseconds of search on a usual core. Counted in evaluations, so that plans are equal
   /// everywhere, however long these take.
