@@ -45,6 +45,7 @@ struct StudyOptions {
   bool production = false;  ///< pools of sequences as they come, else VRSP
   std::int32_t head_shards = 2;
   std::vector<std::int32_t> search_us = {0, 10'000};
+  std::int32_t inter_node_weight = 1;
   int windows = 3;
   std::uint64_t seed = 1;
   bool json = false;
@@ -54,6 +55,7 @@ struct Variant {
   PlacerKind placer = PlacerKind::kNone;
   Fetch fetch = Fetch::kPrefix;
   std::int32_t search_us = 0;
+  bool node_fetch = false;
 };
 
 /// Means over the pools, but for `worst`, the median and the 90th percentile.
@@ -102,6 +104,8 @@ PlanOptions plan_options(const Setting& setting, const StudyOptions& study,
   options.fetch = variant.fetch;
   options.search_us = variant.search_us;
   options.gpus_per_node = kGpusPerNode;
+  options.node_fetch = variant.node_fetch;
+  options.inter_node_weight = variant.node_fetch ? study.inter_node_weight : 0;
   options.head_shards = variant.placer == PlacerKind::kUlysses ? setting.cp : study.head_shards;
   options.chunks = largest_legal_chunks(options.shape, options.head_shards, 4);
   return options;
@@ -138,14 +142,17 @@ std::vector<Variant> variants(const StudyOptions& study) {
                                    {PlacerKind::kNone, Fetch::kPrefix},
                                    {PlacerKind::kUlysses, Fetch::kPrefix},
                                    {PlacerKind::kReserve, Fetch::kPrefix}};
-  for (const std::int32_t search_us : study.search_us) {
-    variants.push_back({PlacerKind::kBalanced, Fetch::kPrefix, search_us});
+  for (const bool node_fetch : {false, true}) {
+    for (const std::int32_t search_us : study.search_us) {
+      variants.push_back({PlacerKind::kBalanced, Fetch::kPrefix, search_us, node_fetch});
+    }
   }
   return variants;
 }
 
 std::string name_of(const Variant& variant) {
   std::string name = fmt::format("{}, {}", placer_name(variant.placer), fetch_name(variant.fetch));
+  if (variant.node_fetch) name += ", node fetch";
   if (variant.search_us > 0) name += fmt::format(", {} us", variant.search_us);
   return name;
 }
@@ -153,10 +160,11 @@ std::string name_of(const Variant& variant) {
 void print_json(const Setting& setting, const StudyOptions& study, std::size_t pools,
                 const Row& row) {
   fmt::print(R"({{"table":"placement","corpus":"{}","workers":{},"head_shards":{},"kv_heads":{},)"
-             R"("home":"{}","grouping":"{}","placer":"{}","fetch":"{}","search_us":{},"pools":{},)",
+             R"("home":"{}","grouping":"{}","placer":"{}","fetch":"{}","search_us":{},)"
+             R"("node_fetch":{},"pools":{},)",
              setting.corpus, kPoolSize * setting.cp, row.head_shards, setting.kv_heads, study.home,
              grouping_name(grouping(study)), placer_name(row.variant.placer),
-             fetch_name(row.variant.fetch), row.variant.search_us, pools);
+             fetch_name(row.variant.fetch), row.variant.search_us, row.variant.node_fetch, pools);
   fmt::print(
       R"("max_over_mean":{:.4f},"worst":{:.4f},"gb_total":{:.2f},"gb_inter_node":{:.2f},)"
       R"("gb_bound":{:.2f},"tiles_moved":{:.1f},"plan_us_median":{:.1f},"plan_us_p90":{:.1f}}})"
@@ -217,6 +225,9 @@ int main(int argc, char** argv) {
   app.add_flag("--production", study.production, "pools of sequences as they come, not VRSP");
   app.add_option("--head-shards", study.head_shards, "H")->capture_default_str();
   app.add_option("--search-us", study.search_us, "of placer balanced")->capture_default_str();
+  app.add_option("--inter-node-weight", study.inter_node_weight,
+                 "of placer balanced with node fetch")
+      ->capture_default_str();
   app.add_option("--windows", study.windows, "windows of 128 sequences")->capture_default_str();
   app.add_option("--seed", study.seed)->capture_default_str();
   app.add_flag("--json", study.json, "a JSON object a row");

@@ -14,6 +14,7 @@
 #include "libra/base/error.h"
 #include "libra/base/index.h"
 #include "libra/base/rng.h"
+#include "libra/runtime/random_pools.h"
 #include "tests/matrix_fraction.h"
 #include "tests/pool_check.h"
 
@@ -87,8 +88,8 @@ PlanOptions options_of(const Case& c, std::uint64_t seed) {
   options.chunks = c.chunks;
   options.backward = c.backward;
   options.return_lse = true;
-  // Placer, fetch, block size and local-first are drawn: the matrix is large enough to meet them
-  // all everywhere.
+  // Placer, fetch, block size, local-first and node fetch are drawn: the matrix is large enough to
+  // meet them all everywhere.
   Rng rng(seed, 1);
   options.block_tokens = std::vector<std::int64_t>{3, 8, 16, kTokens}[rng.below(4)];
   options.placer = std::vector<PlacerKind>{
@@ -96,6 +97,8 @@ PlanOptions options_of(const Case& c, std::uint64_t seed) {
       c.head_shards == c.cp ? PlacerKind::kUlysses : PlacerKind::kPaper}[rng.below(4)];
   options.fetch = rng.below(2) == 0 ? Fetch::kWhole : Fetch::kPrefix;
   options.local_first = rng.below(3) != 0;
+  options.node_fetch = rng.below(2) == 0;
+  options.gpus_per_node = std::vector<std::int32_t>{1, 2, 3}[rng.below(3)];
   return options;
 }
 
@@ -176,6 +179,48 @@ INSTANTIATE_TEST_SUITE_P(All, DistributedMatrix,
                                             ::testing::Values(1, 2, 4), ::testing::Values(1, 2, 4)),
                          [](const auto& test) {
                            return fmt::format("{}_cp{}_p{}", kLayouts[std::get<0>(test.param)].name,
+                                              std::get<1>(test.param), std::get<2>(test.param));
+                         });
+
+// Pools on several nodes whose workers all compute for each other: keys go through relays.
+class NodeFetchMatrix
+    : public ::testing::TestWithParam<std::tuple<std::size_t, std::int32_t, std::int32_t>> {};
+
+TEST_P(NodeFetchMatrix, EqualsPlainAttention) {
+  const auto [layout, workers, gpus_per_node] = GetParam();
+  std::uint64_t seed = 0;
+  int relayed = 0;
+  for (const std::int32_t chunks : {1, 4}) {
+    for (const std::int32_t kv_heads : {8, 4, 2}) {
+      for (const BackwardMode mode : kModes) {
+        for (const Samples samples : {Samples::kOneGiant, Samples::kMixed}) {
+          Case c{kLayouts[layout], 2, workers / 2, kLayouts[layout].tp, chunks, kv_heads};
+          c.backward = mode;
+          c.samples = samples;
+          if (!legal(c) || ++seed % at(matrix_fraction()) != 0) continue;
+          SCOPED_TRACE(describe(c, seed));
+          PlanOptions options = options_of(c, seed);
+          options.node_fetch = true;
+          options.gpus_per_node = gpus_per_node;
+          Rng rng(seed, 2);
+          const PoolPlan plan = scattered(make_plan(options, sequences_of(c)), rng);
+          relayed += has_relays(plan.exchange) ? 1 : 0;
+          ASSERT_NO_FATAL_FAILURE(expect_exact(plan, seed));
+          if (HasFailure()) return;
+        }
+      }
+    }
+  }
+  if (matrix_fraction() > 1) return;
+  EXPECT_EQ(relayed > 0, workers > gpus_per_node);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, NodeFetchMatrix,
+                         ::testing::Combine(::testing::Range(std::size_t{0}, std::size(kLayouts)),
+                                            ::testing::Values(4, 8), ::testing::Values(2, 4)),
+                         [](const auto& test) {
+                           return fmt::format("{}_w{}_node{}",
+                                              kLayouts[std::get<0>(test.param)].name,
                                               std::get<1>(test.param), std::get<2>(test.param));
                          });
 

@@ -35,22 +35,44 @@ TEST(Exactness, RandomPoolsEqualPlainAttention) {
   }
 }
 
-// Four workers that all compute for each other, four chunks that share two KV heads, zigzag homes.
-PoolPlan busy_plan(BackwardMode backward, std::int64_t tokens = 48) {
+struct Busy {
+  const char* name;
+  BackwardMode backward;
+  std::int32_t kv_heads;
+  std::int32_t chunks;
+  bool node_fetch;
+};
+
+// Four workers that all compute for each other, zigzag homes. With node fetch two nodes, and KV
+// chunks enough that slots are used again.
+PoolPlan busy_plan(const Busy& busy, std::int64_t tokens = 48) {
   PlanOptions options;
-  options.shape = {8, 2, 6, 4};
+  options.shape = {8, busy.kv_heads, 6, 4};
   options.storage = DType::kFp64;
   options.cp = 2;
   options.home = HomeKind::kZigzagDocument;
   options.block_tokens = 5;
   options.head_shards = 1;
-  options.chunks = 4;
-  options.backward = backward;
-  return dealt_round(make_plan(options, {{tokens, {tokens / 2, 5, 0, 1}}, {tokens, {tokens - 3}}}));
+  options.chunks = busy.chunks;
+  options.backward = busy.backward;
+  options.gpus_per_node = 2;
+  options.node_fetch = busy.node_fetch;
+  PoolPlan plan =
+      dealt_round(make_plan(options, {{tokens, {tokens / 2, 5, 0, 1}}, {tokens, {tokens - 3}}}));
+  EXPECT_EQ(has_relays(plan.exchange), busy.node_fetch);
+  return plan;
 }
 
+constexpr Busy kBusy[] = {{"keep", BackwardMode::kKeep, 2, 4, false},
+                          {"refetch", BackwardMode::kRefetch, 2, 4, false},
+                          {"keep_relays", BackwardMode::kKeep, 4, 8, true},
+                          {"refetch_relays", BackwardMode::kRefetch, 4, 8, true},
+                          {"keep_relays_kv_8", BackwardMode::kKeep, 8, 8, true},
+                          {"refetch_relays_kv_8", BackwardMode::kRefetch, 8, 8, true},
+                          {"refetch_relays_m_1", BackwardMode::kRefetch, 2, 1, true}};
+
 // Passes of a few layers on every worker of the busy plan, in the order that a test gives.
-class PassOrders : public ::testing::TestWithParam<BackwardMode> {
+class PassOrders : public ::testing::TestWithParam<Busy> {
  protected:
   template <typename Body>
   void run(const Body& body) {
@@ -173,27 +195,31 @@ TEST_P(PassOrders, AreRightOnASingleInOrderQueue) {
   EXPECT_THAT(errors, Each(IsEmpty()));
 }
 
-INSTANTIATE_TEST_SUITE_P(Exactness, PassOrders,
-                         ::testing::Values(BackwardMode::kKeep, BackwardMode::kRefetch),
-                         [](const auto& test) { return std::string(backward_name(test.param)); });
+INSTANTIATE_TEST_SUITE_P(Exactness, PassOrders, ::testing::ValuesIn(kBusy),
+                         [](const auto& test) { return std::string(test.param.name); });
 
 bool same_bits(HostTensor& a, HostTensor& b) {
   const StridedView left = as_rows(a.view()), right = as_rows(b.view());
   return left.bytes() == right.bytes() && std::memcmp(left.data, right.data, at(left.bytes())) == 0;
 }
 
+void expect_same_bits(PoolRun first, PoolRun second) {
+  for (std::size_t replica = 0; replica < first.sequences.size(); ++replica) {
+    for (const auto tensor : {&LayerOutputs::o, &LayerOutputs::lse, &LayerOutputs::dq,
+                              &LayerOutputs::dk, &LayerOutputs::dv}) {
+      EXPECT_TRUE(same_bits(first.sequences[replica].*tensor, second.sequences[replica].*tensor));
+    }
+  }
+}
+
 TEST(Exactness, TheSameRunTwiceGivesTheSameBits) {
-  for (const DType dtype : {DType::kFp32, DType::kBf16}) {
-    PoolPlan plan = busy_plan(BackwardMode::kRefetch);
-    plan.options.storage = dtype;
-    const std::vector<SequenceTensors> inputs = random_pool_inputs(plan, 3);
-    PoolRun first = run_inproc(plan, inputs);
-    PoolRun second = run_inproc(plan, inputs);
-    for (std::size_t replica = 0; replica < 2; ++replica) {
-      for (const auto tensor : {&LayerOutputs::o, &LayerOutputs::lse, &LayerOutputs::dq,
-                                &LayerOutputs::dk, &LayerOutputs::dv}) {
-        EXPECT_TRUE(same_bits(first.sequences[replica].*tensor, second.sequences[replica].*tensor));
-      }
+  for (const Busy& busy : kBusy) {
+    for (const DType dtype : {DType::kFp32, DType::kBf16}) {
+      SCOPED_TRACE(busy.name);
+      PoolPlan plan = busy_plan(busy);
+      plan.options.storage = dtype;
+      const std::vector<SequenceTensors> inputs = random_pool_inputs(plan, 3);
+      expect_same_bits(run_inproc(plan, inputs), run_inproc(plan, inputs));
     }
   }
 }

@@ -123,6 +123,26 @@ TEST_P(GpuPool, ErrorIsAtMostTwiceThatOfADenseBf16Computation) {
   }
 }
 
+// Nodes of two workers by force, and KV chunks enough that slots of keys are used again.
+TEST_P(GpuPool, ErrorIsAsSmallWithRelays) {
+  const auto [replicas, cp] = GetParam();
+  const std::uint64_t first = std::random_device{}();
+  const GpuCrew crew(replicas * cp);
+  for (std::uint64_t seed = first; seed < first + 4; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    Rng rng(seed);
+    PlanOptions options = random_options(rng, cp);
+    options.shape.kv_heads = 8;
+    options.head_shards = 1;
+    options.chunks = 4;
+    options.node_fetch = true;
+    options.gpus_per_node = 2;
+    const PoolPlan plan = scattered(make_plan(options, random_sequences(rng, replicas)), rng);
+    const std::vector<SequenceTensors> inputs = random_pool_inputs(plan, seed);
+    expect_within_twice_bf16(plan, inputs, crew.run(plan, inputs));
+  }
+}
+
 TEST_P(GpuPool, TheSameRunGivesTheSameForwardBits) {
   const auto [replicas, cp] = GetParam();
   const GpuCrew crew(replicas * cp);

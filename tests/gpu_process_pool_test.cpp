@@ -49,6 +49,8 @@ PoolPlan random_gpu_plan(Rng& rng, std::int32_t replicas, std::int32_t cp) {
   options.head_shards = 2;
   options.backward = rng.below(2) == 0 ? BackwardMode::kKeep : BackwardMode::kRefetch;
   options.return_lse = true;
+  options.node_fetch = rng.below(2) == 0;
+  options.gpus_per_node = 2;
   std::vector<PackedSequence> sequences;
   sequences.reserve(at(replicas));
   for (std::int32_t r = 0; r < replicas; ++r) sequences.push_back(random_sequence(rng, 400));

@@ -64,10 +64,9 @@ void expect_own_share_exact(const PoolPlan& plan, std::uint64_t seed) {
 class MpiMatrix : public ::testing::TestWithParam<std::tuple<Layout, std::int32_t, BackwardMode>> {
 };
 
-TEST_P(MpiMatrix, EqualsPlainAttention) {
-  const auto& [layout, cp, backward] = GetParam();
-  PlanOptions options = options_of(layout, cp);
-  options.backward = backward;
+// body(seed) for every H, M and number of KV heads, set in `options`.
+template <typename Body>
+void for_all_heads(PlanOptions& options, const Body& body) {
   std::uint64_t seed = 0;
   for (const std::int32_t head_shards : {2, 4}) {
     for (const std::int32_t chunks : {1, 2}) {
@@ -76,12 +75,38 @@ TEST_P(MpiMatrix, EqualsPlainAttention) {
         options.chunks = chunks;
         options.shape.kv_heads = kv_heads;
         SCOPED_TRACE(fmt::format("H {} M {} kv {}", head_shards, chunks, kv_heads));
-        const PoolPlan plan = make_plan(options, sequences(4 / cp));
-        Rng rng(++seed);
-        expect_own_share_exact(seed % 2 == 0 ? plan : scattered(plan, rng), seed);
+        body(++seed);
       }
     }
   }
+}
+
+TEST_P(MpiMatrix, EqualsPlainAttention) {
+  const auto& [layout, cp, backward] = GetParam();
+  PlanOptions options = options_of(layout, cp);
+  options.backward = backward;
+  for_all_heads(options, [&options, replicas = 4 / cp](std::uint64_t seed) {
+    const PoolPlan plan = make_plan(options, sequences(replicas));
+    Rng rng(seed);
+    expect_own_share_exact(seed % 2 == 0 ? plan : scattered(plan, rng), seed);
+  });
+}
+
+// Two nodes of two workers, which pass keys on to each other.
+TEST_P(MpiMatrix, EqualsPlainAttentionWithRelays) {
+  const auto& [layout, cp, backward] = GetParam();
+  PlanOptions options = options_of(layout, cp);
+  options.backward = backward;
+  options.node_fetch = true;
+  options.gpus_per_node = 2;
+  int relayed = 0;
+  for_all_heads(options, [&, replicas = 4 / cp](std::uint64_t seed) {
+    Rng rng(seed);
+    const PoolPlan plan = scattered(make_plan(options, sequences(replicas)), rng);
+    relayed += has_relays(plan.exchange) ? 1 : 0;
+    expect_own_share_exact(plan, seed);
+  });
+  EXPECT_GT(relayed, 0);
 }
 
 // A head-range home needs two workers per sequence.

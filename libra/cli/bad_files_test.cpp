@@ -83,7 +83,7 @@ TEST(BadFilesTest, FilesThatAreNoPlansAreRefused) {
                          {"text", "hello", "not a plan"},
                          {"open.json", "{\"format\": ", "not JSON"},
                          {"other.json", "{\"format\": 1}", "not a plan"},
-                         {"bare.json", "{\"format\": \"libra-plan-2\"}", "field"}}) {
+                         {"bare.json", "{\"format\": \"libra-plan-3\"}", "field"}}) {
     const std::string file = folder.write(c.name, c.bytes);
     expect_refused(libra("show", {file}), file + ": ");
     expect_refused(libra("validate", {file}), c.wanted);

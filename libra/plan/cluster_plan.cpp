@@ -52,6 +52,7 @@ class PassPrediction {
       : cluster_(cluster),
         chunks_(plan.options.chunks),
         key_chunks_(std::min<double>(chunks_, std::max(1, plan.heads().kv_shard_heads))),
+        relays_(has_relays(plan.exchange)),
         all_(port_seconds(all, cluster)),
         keys_(port_seconds(keys, cluster)) {}
 
@@ -66,20 +67,28 @@ class PassPrediction {
   }
 
  private:
-  // A phase for each chunk, and the last return.
+  // A phase for each chunk, the last return, and a relay's round that nothing hides.
   double latency(std::int32_t worker) const {
     const PortSeconds& ports = all_[at(worker)];
     const bool network = ports.network_in + ports.network_out > 0;
-    return 1e-6 * (chunks_ + 1) *
-           (network ? cluster_.inter_node_latency_us : cluster_.nvlink_latency_us);
+    const double phase_us = network ? cluster_.inter_node_latency_us : cluster_.nvlink_latency_us;
+    return 1e-6 * ((chunks_ + 1) * phase_us + (relays_ ? cluster_.nvlink_latency_us : 0));
   }
 
   const Cluster& cluster_;
   double chunks_;
   double key_chunks_;
+  bool relays_;
   std::vector<PortSeconds> all_;
   std::vector<PortSeconds> keys_;
 };
+
+// The baselines stay as they are.
+bool knows_nodes(const PlanOptions& options, const std::vector<PackedSequence>& sequences) {
+  const std::int64_t workers = std::ssize(sequences) * std::int64_t{options.cp};
+  return workers > options.gpus_per_node &&
+         (options.placer == PlacerKind::kReserve || options.placer == PlacerKind::kBalanced);
+}
 
 PoolPlan at_home(const PoolPlan& plan) {
   PoolPlan home = plan;
@@ -90,6 +99,13 @@ PoolPlan at_home(const PoolPlan& plan) {
                                      std::move(home.placement.destination));
   home.exchange = plan_exchange(plan.options, plan.layout, plan.tiling, home.placement);
   return home;
+}
+
+PoolPlan without_relays(const PoolPlan& plan) {
+  PoolPlan direct = plan;
+  direct.options.node_fetch = false;
+  direct.exchange = plan_exchange(direct.options, plan.layout, plan.tiling, plan.placement);
+  return direct;
 }
 
 // With twice the head shards a worker that helps needs the keys of half the heads. Not beyond one
@@ -154,8 +170,15 @@ PoolPlan make_plan_for(const Cluster& cluster, const PlanOptions& options,
                        const std::vector<PackedSequence>& sequences, const PieceCost& picoseconds) {
   PlanOptions wished = options;
   wished.gpus_per_node = cluster.gpus_per_node;
+  wished.node_fetch = options.node_fetch || knows_nodes(wished, sequences);
   Fastest fastest(cluster, make_plan(wished, sequences, picoseconds));
-  if (fastest.plan().tiles_moved() == 0) return fastest.take();
+  const auto offer_direct = [&](const PoolPlan& plan) {
+    if (!options.node_fetch && has_relays(plan.exchange)) fastest.offer(without_relays(plan));
+  };
+  if (fastest.plan().tiles_moved() == 0) {
+    offer_direct(PoolPlan(fastest.plan()));
+    return fastest.take();
+  }
   PoolPlan home = at_home(fastest.plan());
   // Cutting large tiles lets more workers share a sample, and each needs nearly all its keys.
   const auto offer_whole = [&] {
@@ -176,7 +199,9 @@ PoolPlan make_plan_for(const Cluster& cluster, const PlanOptions& options,
     wished.tau_ppm = static_cast<std::int32_t>(tau);
     if (!fastest.offer(make_plan(wished, sequences, picoseconds))) break;
   }
+  offer_direct(home);
   fastest.offer(std::move(home));
+  offer_direct(PoolPlan(fastest.plan()));
   return fastest.take();
 }
 

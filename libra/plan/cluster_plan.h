@@ -19,10 +19,11 @@ namespace libra {
 /// other, and the exchange that no chunk hides. Requires costs in picoseconds (seconds_cost).
 double predicted_seconds(const PoolPlan& plan, const Cluster& cluster);
 
-/// The plan of the least predicted time among: make_plan's; if that had to cut large tiles, those
-/// with these tiles whole and with twice the head shards instead; the best of these with tau 4, 16
-/// and 64 times as large while that helps; and every tile at home. `picoseconds`: as seconds_cost.
-/// Throws as make_plan.
+/// The plan of the least predicted time among: make_plan's; if that had to cut large tiles, the same
+/// with them whole; with twice the head shards, and twice again, while that helps; with tau 4, 16
+/// and 64 times as large while that helps; and every tile at home. Where the pool has several nodes
+/// and the placer is `reserve` or `balanced`, with node fetch, unless the plan is faster without.
+/// `picoseconds`: as seconds_cost. Throws as make_plan.
 PoolPlan make_plan_for(const Cluster& cluster, const PlanOptions& options,
                        const std::vector<PackedSequence>& sequences, const PieceCost& picoseconds);
 

@@ -135,6 +135,33 @@ TEST(ClusterPlan, IsNeverPredictedSlowerThanThePlanForNoCluster) {
   EXPECT_GT(faster, 30);
 }
 
+// A document that one replica of eight has: its keys go to both nodes, and to several workers each.
+PoolPlan two_node_plan(PlanOptions options, const Cluster& cluster) {
+  options.shape = {32, 8, 128, 128};
+  options.cp = 2;
+  std::vector<PackedSequence> sequences(7, {1 << 17, std::vector<std::int64_t>(32, 4096)});
+  sequences.insert(sequences.begin(), {1 << 17, {1 << 17}});
+  return make_plan_for(cluster, options, sequences, h200_cost());
+}
+
+TEST(ClusterPlan, FetchesOnceForANodeUnlessThatIsSlower) {
+  Cluster cluster = load_cluster("hgx-h200");
+  EXPECT_TRUE(has_relays(two_node_plan({}, cluster).exchange));
+  cluster.nvlink_gb_per_s = cluster.inter_node_gb_per_s / 50;
+  EXPECT_FALSE(has_relays(two_node_plan({}, cluster).exchange));
+  cluster.gpus_per_node = 16;
+  EXPECT_FALSE(two_node_plan({}, cluster).options.node_fetch);
+}
+
+TEST(ClusterPlan, LeavesBaselinesAndWhatIsAskedForAsTheyAre) {
+  const Cluster cluster = load_cluster("hgx-h200");
+  PlanOptions options;
+  options.placer = PlacerKind::kPaper;
+  EXPECT_FALSE(two_node_plan(options, cluster).options.node_fetch);
+  options.node_fetch = true;
+  EXPECT_TRUE(two_node_plan(options, cluster).options.node_fetch);
+}
+
 TEST(ClusterPlan, PredictsTheBusiestPortOrTheHeaviestLoad) {
   PlanOptions options;
   options.shape = {1, 1, 4, 4};

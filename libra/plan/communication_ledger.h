@@ -7,6 +7,9 @@
 //   CommunicationLedger ledger(options, layout, tiling);
 //   const std::vector<std::int64_t>& bytes = ledger.incremental(tile);  // by worker
 //   ledger.commit(tile, w);  // w now fetches what the tile needs
+//
+// With PlanOptions::node_fetch it also says which of these bytes cross to another node: Q and O,
+// and K and V of every key that no worker of the node holds or already fetches.
 #pragma once
 
 #include <cstdint>
@@ -24,14 +27,22 @@ class CommunicationLedger {
   /// groups).
   const std::vector<std::int64_t>& incremental(std::int32_t tile);
 
+  /// Bytes by node that cross to it; empty without node fetch. Likewise.
+  const std::vector<std::int64_t>& crossing(std::int32_t tile);
+
   void commit(std::int32_t tile, std::int32_t worker);
 
  private:
-  // Workers that fetch a group, and up to which token: one list per group, in one array.
+  // Who fetches a group, workers or nodes, and up to which token: one list per group, in one array.
   struct Fetched {
-    std::int32_t worker = 0;
+    std::int32_t who = 0;
     std::int32_t next = -1;
     std::int64_t tokens = 0;
+  };
+  struct FetchedGroups {
+    std::vector<std::int32_t> first;  // by group
+    std::vector<Fetched> entries;
+    void add(std::int32_t group, std::int32_t who, std::int64_t tokens);
   };
 
   std::span<const KeyNeed> needs_of(std::int32_t tile) const {
@@ -39,8 +50,11 @@ class CommunicationLedger {
   }
   void credit_resident(const KeyNeed& need, std::int32_t shard);
   void credit_fetched(const KeyNeed& need, std::int32_t shard);
+  void credit_node(const KeyNeed& need, std::int32_t shard);
   std::int64_t resident(std::int32_t sample, std::int64_t needed, std::int32_t shard,
                         std::int32_t worker) const;
+  std::int64_t resident_in_node(std::int32_t sample, std::int64_t needed, std::int32_t shard,
+                                std::int32_t node) const;
   bool only_here(const KeyNeed& need) const { return need.only_here && !shards_share_kv_; }
 
   const HomeLayout& layout_;
@@ -50,9 +64,12 @@ class CommunicationLedger {
   std::int64_t qo_bytes_;  // per query token of a tile
   std::int64_t kv_bytes_;  // per key token of a KV group
   bool shards_share_kv_;
-  std::vector<std::int32_t> first_fetched_;  // by group
-  std::vector<Fetched> fetched_;
+  FetchedGroups fetched_;                  // by workers
   std::vector<std::int64_t> incremental_;  // by worker
+  // With node fetch:
+  std::vector<std::int32_t> nodes_;     // by worker
+  FetchedGroups crossed_;               // by nodes
+  std::vector<std::int64_t> crossing_;  // by node
 };
 
 }  // namespace libra

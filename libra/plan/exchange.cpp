@@ -7,6 +7,7 @@
 #include "libra/base/index.h"
 #include "libra/plan/key_needs.h"
 #include "libra/plan/kv_groups.h"
+#include "libra/plan/relays.h"
 
 namespace libra {
 namespace {
@@ -20,7 +21,8 @@ void append_move(std::vector<RowMove>& moves, const RowMove& move) {
   if (!moves.empty()) {
     RowMove& last = moves.back();
     if (last.from == move.from && last.to == move.to && last.shard == move.shard &&
-        last.from_row + last.rows == move.from_row && last.to_row + last.rows == move.to_row) {
+        last.round == move.round && last.from_row + last.rows == move.from_row &&
+        last.to_row + last.rows == move.to_row) {
       last.rows += move.rows;
       return;
     }
@@ -32,7 +34,8 @@ class ExchangePlanner {
  public:
   ExchangePlanner(const PlanOptions& options, const HomeLayout& layout, const Tiling& tiling,
                   const Placement& placement)
-      : layout_(layout),
+      : options_(options),
+        layout_(layout),
         tiling_(tiling),
         placement_(placement),
         groups_(options, layout),
@@ -45,8 +48,13 @@ class ExchangePlanner {
   ExchangePlan run() {
     plan_queries();
     collect_fetches();
+    assign_arena_rows();
     reserve_moves();
-    for (KvFetch& fetch : plan_.fetches) plan_fetch(fetch);
+    const std::vector<std::int32_t> relays =
+        choose_relays(options_, layout_, groups_, plan_.fetches);
+    for (std::size_t i = 0; i < plan_.fetches.size(); ++i) {
+      plan_fetch(plan_.fetches[i], plan_.fetches[at(relays[i])]);
+    }
     return std::move(plan_);
   }
 
@@ -135,21 +143,37 @@ class ExchangePlanner {
     plan_.kv_moves.reserve(fragments);
   }
 
-  void plan_fetch(KvFetch& fetch) {
-    std::int64_t& arena_rows = plan_.kv_arena_rows[at(fetch.destination)];
-    fetch.arena_row = arena_rows;
-    const std::int32_t head_part = groups_.head_part_of_kv_shard(fetch.kv_shard);
-    for (const Fragment& fragment : layout_.fragments_of(fetch.sample)) {
-      const std::int64_t rows = intersect(fragment.tokens, {0, fetch.tokens}).size();
-      if (rows == 0) break;
-      const std::int32_t from = fragment.part * layout_.tp + head_part;
-      append_move(from == fetch.destination ? plan_.kv_copies : plan_.kv_moves,
-                  {from, fetch.destination, fetch.kv_shard, 0, fragment.row,
-                   fetch.arena_row + fragment.tokens.begin, rows});
+  // Before any move: those of a relay's node read the relay's rows.
+  void assign_arena_rows() {
+    for (KvFetch& fetch : plan_.fetches) {
+      std::int64_t& arena_rows = plan_.kv_arena_rows[at(fetch.destination)];
+      fetch.arena_row = arena_rows;
+      arena_rows += fetch.tokens;
     }
-    arena_rows += fetch.tokens;
   }
 
+  // `relay` is the fetch itself where that crosses on its own.
+  void plan_fetch(const KvFetch& fetch, const KvFetch& relay) {
+    const std::int32_t to = fetch.destination;
+    const std::int32_t head_part = groups_.head_part_of_kv_shard(fetch.kv_shard);
+    for (const Fragment& fragment : layout_.fragments_of(fetch.sample)) {
+      const std::int64_t first = fragment.tokens.begin;
+      const std::int64_t rows = intersect(fragment.tokens, {0, fetch.tokens}).size();
+      if (rows == 0) break;
+      const std::int32_t home = fragment.part * layout_.tp + head_part;
+      const std::int64_t to_row = fetch.arena_row + first;
+      if (home == to) {
+        append_move(plan_.kv_copies, {to, to, fetch.kv_shard, 0, fragment.row, to_row, rows});
+      } else if (relay.destination == to || options_.node_of(home) == options_.node_of(to)) {
+        append_move(plan_.kv_moves, {home, to, fetch.kv_shard, 0, fragment.row, to_row, rows});
+      } else {
+        append_move(plan_.kv_moves, {relay.destination, to, fetch.kv_shard, 1,
+                                     relay.arena_row + first, to_row, rows});
+      }
+    }
+  }
+
+  const PlanOptions& options_;
   const HomeLayout& layout_;
   const Tiling& tiling_;
   const Placement& placement_;
@@ -163,6 +187,11 @@ class ExchangePlanner {
 ExchangePlan plan_exchange(const PlanOptions& options, const HomeLayout& layout,
                            const Tiling& tiling, const Placement& placement) {
   return ExchangePlanner(options, layout, tiling, placement).run();
+}
+
+bool has_relays(const ExchangePlan& exchange) {
+  return std::any_of(exchange.kv_moves.begin(), exchange.kv_moves.end(),
+                     [](const RowMove& move) { return move.round > 0; });
 }
 
 const KvFetch* find_fetch(const ExchangePlan& exchange, std::int32_t destination,

@@ -10,6 +10,11 @@
 //
 // Per (KV group, destination) there is one fetch, whatever the number of tiles that use it. Its
 // keys lie in consecutive arena rows from token 0 on, so attention reads them as one tensor.
+//
+// With PlanOptions::node_fetch, what several destinations of one node need of a group and no worker
+// of the node holds crosses once, in round 0, to the one that needs most of it: the relay. The
+// others get their part out of its arena in round 1. Gradients go the same way back: to the relay,
+// which adds them to its own, then home.
 #pragma once
 
 #include <cstdint>
@@ -36,9 +41,9 @@ struct KvFetch {
 struct RowMove {
   std::int32_t from = 0;
   std::int32_t to = 0;
-  std::int32_t shard = 0;     ///< head shard (q_moves) or KV shard (kv_moves, kv_copies)
-  std::int32_t round = 0;     ///< always 0 today; relays will use later ones
-  std::int64_t from_row = 0;  ///< in the sender's local order
+  std::int32_t shard = 0;  ///< head shard (q_moves) or KV shard (kv_moves, kv_copies)
+  std::int32_t round = 0;  ///< 0: out of the home's own rows; 1 (kv_moves): out of a relay's arena
+  std::int64_t from_row = 0;  ///< in the sender's local order; in round 1 in its KV arena
   std::int64_t to_row = 0;    ///< in the receiver's Q or KV arena
   std::int64_t rows = 0;
   friend bool operator==(const RowMove&, const RowMove&) = default;
@@ -60,6 +65,9 @@ struct ExchangePlan {
 /// O(n log n) in the pieces of tiles that are not local to where they are computed.
 ExchangePlan plan_exchange(const PlanOptions& options, const HomeLayout& layout,
                            const Tiling& tiling, const Placement& placement);
+
+/// Whether any keys go through a relay. O(KV moves).
+bool has_relays(const ExchangePlan& exchange);
 
 /// The fetch that serves `sample` and `kv_shard` at `destination`; nullptr if there is none. O(log
 /// fetches).

@@ -50,8 +50,15 @@ class SimulatedPool {
     }
     for (const RowMove& move : plan_.exchange.kv_moves) {
       ASSERT_NE(move.from, move.to) << "what is local does not travel";
+      if (move.round > 0) continue;
       carry_out(move, own_k_[at(move.from)], kv_arena_[at(move.to)], kv_shard_heads(),
                 plan_.heads().kv_shards);
+    }
+    // An arena has the heads of one shard only, as if a worker held no others.
+    for (const RowMove& move : plan_.exchange.kv_moves) {
+      if (move.round == 0) continue;
+      carry_out(move, kv_arena_[at(move.from)], kv_arena_[at(move.to)], kv_shard_heads(),
+                plan_.options.tp);
     }
     for (const RowMove& copy : plan_.exchange.kv_copies) {
       ASSERT_EQ(copy.from, copy.to);

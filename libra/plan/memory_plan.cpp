@@ -31,6 +31,21 @@ class Allocator {
   std::int64_t end_;
 };
 
+// Rows of keys that leave a worker, by worker.
+struct Lent {
+  std::vector<std::int64_t> own_rows;
+  std::vector<std::int64_t> relayed_rows;
+  bool has_relays = false;
+
+  explicit Lent(const PoolPlan& plan)
+      : own_rows(at(plan.workers()), 0), relayed_rows(at(plan.workers()), 0) {
+    for (const RowMove& move : plan.exchange.kv_moves) {
+      (move.round == 0 ? own_rows : relayed_rows)[at(move.from)] += move.rows;
+      has_relays = has_relays || move.round > 0;
+    }
+  }
+};
+
 // The sizes that all regions are made of.
 struct Sizes {
   HeadSplit heads;
@@ -38,19 +53,23 @@ struct Sizes {
   DType storage;
   std::int64_t q_rows;
   std::int64_t kv_rows;
-  std::int64_t lent_rows;  // rows of own keys that others fetch, once per fetch
+  std::int64_t lent_rows;     // rows of own keys that others fetch, once per fetch
+  std::int64_t relayed_rows;  // rows of fetched keys that are passed on, likewise
   std::int64_t own_rows;
   std::int32_t tp;
+  std::int32_t kv_slots;
 
-  Sizes(const PoolPlan& plan, std::int32_t worker, std::int64_t lent)
+  Sizes(const PoolPlan& plan, std::int32_t worker, const Lent& lent)
       : heads(plan.heads()),
         shape(plan.options.shape),
         storage(plan.options.storage),
         q_rows(plan.exchange.q_arena_rows[at(worker)]),
         kv_rows(plan.exchange.kv_arena_rows[at(worker)]),
-        lent_rows(lent),
+        lent_rows(lent.own_rows[at(worker)]),
+        relayed_rows(lent.relayed_rows[at(worker)]),
         own_rows(plan.layout.part_of(worker).rows),
-        tp(plan.options.tp) {}
+        tp(plan.options.tp),
+        kv_slots(std::min(lent.has_relays ? 3 : 2, heads.kv_chunks)) {}
 };
 
 // Q, K, V, O and LSE of chunks, with this many slots each: the arena's first part, and all that is
@@ -69,10 +88,9 @@ void add_chunk_tensors(Layout& layout, Allocator& memory, const Sizes& s, std::i
 
 ArenaLayout arena_layout(const Sizes& s, const PlanOptions& options) {
   const std::int32_t q_slots = std::min(2, options.chunks);
-  const std::int32_t kv_slots = std::min(2, s.heads.kv_chunks);
   ArenaLayout arena;
   Allocator forward;
-  add_chunk_tensors(arena, forward, s, q_slots, kv_slots);
+  add_chunk_tensors(arena, forward, s, q_slots, s.kv_slots);
   Allocator backward(options.backward == BackwardMode::kRefetch ? forward.end() : 0);
   const std::int64_t k_row = dk_token_bytes(s.shape, s.heads.kv_chunk_heads, s.storage);
   const std::int64_t v_row = dv_token_bytes(s.shape, s.heads.kv_chunk_heads, s.storage);
@@ -80,11 +98,14 @@ ArenaLayout arena_layout(const Sizes& s, const PlanOptions& options) {
       backward.add(q_slots, s.q_rows, o_token_bytes(s.shape, s.heads.chunk_heads, s.storage));
   arena.dq =
       backward.add(q_slots, s.q_rows, q_token_bytes(s.shape, s.heads.chunk_heads, s.storage));
-  arena.dk = backward.add(kv_slots, s.kv_rows, k_row);
-  arena.dv = backward.add(kv_slots, s.kv_rows, v_row);
+  arena.dk = backward.add(s.kv_slots, s.kv_rows, k_row);
+  arena.dv = backward.add(s.kv_slots, s.kv_rows, v_row);
   // A slot per KV chunk: what others computed comes home whenever it is ready.
   arena.dk_home = backward.add(s.heads.kv_chunks, s.lent_rows, k_row);
   arena.dv_home = backward.add(s.heads.kv_chunks, s.lent_rows, v_row);
+  const std::int32_t relay_slots = std::min(2, s.heads.kv_chunks);
+  arena.dk_relay = backward.add(relay_slots, s.relayed_rows, k_row);
+  arena.dv_relay = backward.add(relay_slots, s.relayed_rows, v_row);
   arena.bytes = std::max(forward.end(), backward.end());
   return arena;
 }
@@ -116,12 +137,11 @@ ScratchLayout scratch_layout(const Sizes& s) {
 }  // namespace
 
 std::vector<WorkerMemory> plan_memory(const PoolPlan& plan) {
-  std::vector<std::int64_t> lent_rows(at(plan.workers()), 0);
-  for (const RowMove& move : plan.exchange.kv_moves) lent_rows[at(move.from)] += move.rows;
+  const Lent lent(plan);
   std::vector<WorkerMemory> memories;
   memories.reserve(at(plan.workers()));
   for (std::int32_t worker = 0; worker < plan.workers(); ++worker) {
-    const Sizes sizes(plan, worker, lent_rows[at(worker)]);
+    const Sizes sizes(plan, worker, lent);
     memories.push_back({arena_layout(sizes, plan.options), saved_layout(sizes, plan.options),
                         scratch_layout(sizes)});
   }

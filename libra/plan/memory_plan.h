@@ -2,8 +2,9 @@
 // everything lies.
 //
 //   arena    the transport's; what peers write to or read from. Two slots per tensor: chunk i
-//            computes while chunk i + 1 arrives. Forward and backward use the same bytes, one after
-//            the other.
+//            computes while chunk i + 1 arrives. Keys and their gradients have three where there are
+//            relays: chunk i + 1 is passed on meanwhile, and chunk i + 2 arrives. Forward and
+//            backward use the same bytes, one after the other.
 //   saved    the caller's; lives from forward to backward. Empty with refetch, or if nothing was
 //            fetched.
 //   scratch  the caller's; lives during backward only.
@@ -42,6 +43,7 @@ struct ArenaLayout {
   /// Accumulation dtype, at home, of keys that others fetched: in kv_moves order, a slot per KV
   /// chunk.
   Region dk_home, dv_home;
+  Region dk_relay, dv_relay;  ///< likewise, at a relay: of keys passed on, two slots
   std::int64_t bytes = 0;
 };
 

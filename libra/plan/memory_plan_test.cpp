@@ -36,7 +36,8 @@ void expect_apart(std::vector<Region> regions, std::int64_t bytes) {
 
 void expect_arena(const PoolPlan& plan, const ArenaLayout& a) {
   expect_apart({a.q, a.k, a.v, a.o, a.lse}, a.bytes);
-  std::vector<Region> backward = {a.d_o, a.dq, a.dk, a.dv, a.dk_home, a.dv_home};
+  std::vector<Region> backward = {a.d_o,     a.dq,      a.dk,       a.dv,
+                                  a.dk_home, a.dv_home, a.dk_relay, a.dv_relay};
   if (plan.options.backward == BackwardMode::kRefetch)
     backward.insert(backward.end(), {a.q, a.k, a.v, a.o, a.lse});
   expect_apart(backward, a.bytes);

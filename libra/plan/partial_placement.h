@@ -47,6 +47,9 @@ class PartialPlacement {
     return ledger_.incremental(tile);
   }
 
+  /// Of these, what crosses to which node; empty without node fetch.
+  const std::vector<std::int64_t>& crossing(std::int32_t tile) { return ledger_.crossing(tile); }
+
   /// Of the worker's cap, what would still be free for guests with the tile there; below 0 if it
   /// does not fit as one.
   std::int64_t room_after(std::int32_t tile, std::int32_t worker) const {

@@ -37,7 +37,8 @@ std::vector<std::int32_t> place_reserve(const PlacementProblem& problem);
 
 /// As `reserve`, but an overloaded home also gives up a tile that fits where that costs fewer
 /// bytes, and among equal guests the one is taken that has taken in least, then the one with the
-/// most room. Then repaired until no worker is above the cap, where moves and swaps can do that,
+/// most room; with node fetch, where rooms are alike, the one to which the fewest bytes cross. Then
+/// repaired until no worker is above the cap, where moves and swaps can do that,
 /// and searched for PlanOptions::search_us.
 std::vector<std::int32_t> place_balanced(const PlacementProblem& problem);
 

@@ -17,7 +17,7 @@ namespace libra {
 namespace {
 
 constexpr std::string_view kMagic = "LIBRPLAN";
-constexpr std::int64_t kFormatVersion = 2;
+constexpr std::int64_t kFormatVersion = 3;
 
 // Every number is a little-endian 64-bit integer: plans are kilobytes, and one width keeps the
 // format obvious.

@@ -92,7 +92,7 @@ TEST(PlanBinary, ErrorsSayWhatIsWrong) {
   EXPECT_THAT(error_of({}), HasSubstr("do not begin with LIBRPLAN"));
   std::vector<std::byte> bytes = good;
   bytes[8] = std::byte{9};
-  EXPECT_THAT(error_of(bytes), HasSubstr("format version 9, this program reads version 2"));
+  EXPECT_THAT(error_of(bytes), HasSubstr("format version 9, this program reads version 3"));
   bytes = good;
   bytes.resize(100);
   EXPECT_THAT(error_of(bytes), HasSubstr("cut short at byte 96 of 100"));
@@ -114,9 +114,9 @@ TEST(PlanBinary, OfATinyPlanIsAsDocumented) {
   options.placer = PlacerKind::kNone;
   options.return_lse = true;
   const std::vector<std::byte> bytes = encode_plan(make_plan(options, {{10, {3, 0, 5}}}));
-  const std::vector<std::int64_t> expected = {2,  // format version
+  const std::vector<std::int64_t> expected = {3,  // format version
                                               4, 2,  8,      16, 2,  2, 1, 3, 6, 2, 1,
-                                              0, 1,  30'000, 0,  1,  1, 0, 8, 0, 0,  // options
+                                              0, 1,  30'000, 0,  1,  1, 0, 8, 0, 0, 0,  // options
                                               1, 2,  1,      4,  10, 1, 0, 4,  // explicit runs
                                               1, 10, 3,      3,  0,  5,        // sequences
                                               2, 28, 14,                       // block costs

@@ -2,6 +2,8 @@
 // may rely on those before it having found nothing; none reads out of bounds whatever the numbers.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "libra/plan/token_homes.h"
@@ -16,5 +18,13 @@ void check_homes(const PoolPlan& plan, Violations& violations);
 void check_tiles(const PoolPlan& plan, const TokenHomes& homes, Violations& violations);
 void check_placement(const PoolPlan& plan, Violations& violations);
 void check_exchange(const PoolPlan& plan, const TokenHomes& homes, Violations& violations);
+
+/// The worker whose own rows hold these keys.
+std::int32_t home_worker(const PoolPlan& plan, const TokenHomes::Place& home,
+                         std::int32_t kv_shard);
+
+/// By fetch, the fetch whose destination brings in what other nodes hold: itself without node
+/// fetch. Requires fetches of samples, KV shards and workers that exist.
+std::vector<std::size_t> expected_relays(const PoolPlan& plan, const TokenHomes& homes);
 
 }  // namespace libra

@@ -30,6 +30,7 @@ void visit_options(Options& options, Visit&& visit) {
   visit("gpus_per_node", options.gpus_per_node);
   visit("inter_node_weight", options.inter_node_weight);
   visit("search_us", options.search_us);
+  visit("node_fetch", options.node_fetch);
 }
 
 }  // namespace libra

@@ -192,7 +192,7 @@ Json derived_to_json(const PoolPlan& plan) {
 
 std::string plan_to_json(const PoolPlan& plan) {
   Json json;
-  json["format"] = "libra-plan-2";
+  json["format"] = "libra-plan-3";
   json["fingerprint"] = fmt::format("{:016x}", plan_fingerprint(plan));
   json["options"] = options_to_json(plan.options);
   for (const PackedSequence& sequence : plan.sequences) {
@@ -208,8 +208,8 @@ std::string plan_to_json(const PoolPlan& plan) {
 
 PoolPlan plan_from_json(std::string_view text) {
   const Json json = parse_json(text);
-  if (!json.is_object() || !json.contains("format") || json["format"] != "libra-plan-2") {
-    throw PlanError("this JSON is not a plan: its 'format' is not libra-plan-2");
+  if (!json.is_object() || !json.contains("format") || json["format"] != "libra-plan-3") {
+    throw PlanError("this JSON is not a plan: its 'format' is not libra-plan-3");
   }
   PoolPlan plan = rebuild_plan(
       options_from_json(field<Json>(json, "options")), sequences_from_json(json),

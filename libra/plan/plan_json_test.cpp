@@ -92,9 +92,9 @@ TEST(PlanJson, AWrongFieldIsNamed) {
 }
 
 TEST(PlanJson, ThatIsNoPlanIsRefused) {
-  EXPECT_THAT(error_of("[1]"), HasSubstr("'format' is not libra-plan-2"));
-  EXPECT_THAT(error_of("{}"), HasSubstr("'format' is not libra-plan-2"));
-  EXPECT_THAT(error_of("{\"format\": 1}"), HasSubstr("'format' is not libra-plan-2"));
+  EXPECT_THAT(error_of("[1]"), HasSubstr("'format' is not libra-plan-3"));
+  EXPECT_THAT(error_of("{}"), HasSubstr("'format' is not libra-plan-3"));
+  EXPECT_THAT(error_of("{\"format\": 1}"), HasSubstr("'format' is not libra-plan-3"));
   EXPECT_THAT(error_of("nonsense"), HasSubstr("not JSON"));
 }
 

@@ -153,6 +153,7 @@ PlanOptions faithful(PlanOptions options) {
   options.fetch = Fetch::kWhole;
   options.tau_ppm = 30'000;
   options.local_first = false;
+  options.node_fetch = false;
   return options;
 }
 

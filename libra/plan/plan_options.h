@@ -95,18 +95,22 @@ struct PlanOptions {
   std::int64_t max_tile_pairs = 0;
 
   std::int32_t gpus_per_node = 8;  ///< worker 0 of a pool is the first GPU of a node
-  // Of placer `balanced`:
+  /// What several workers of a node need of a KV group crosses to the node once, to one of them
+  /// that passes it on; their gradients cross back as one sum. False: each fetches for itself.
+  bool node_fetch = false;
+  // Of placer `balanced`, its repair and search:
   std::int32_t inter_node_weight = 0;  ///< a byte between nodes counts 1 + this many times
   /// Microseconds of search on a usual core. Counted in evaluations, so that plans are equal
   /// everywhere, however long these take.
   std::int32_t search_us = 0;
 
+  std::int32_t node_of(std::int32_t worker) const { return worker / gpus_per_node; }
   bool lse_goes_home() const { return return_lse || backward == BackwardMode::kRefetch; }
   friend bool operator==(const PlanOptions&, const PlanOptions&) = default;
 };
 
-/// The paper's system as it stands: placer `paper`, whole groups, tau 3%, no local-first class.
-/// Keeps the rest.
+/// The paper's system as it stands: placer `paper`, whole groups, tau 3%, no local-first class, no
+/// node fetch. Keeps the rest.
 PlanOptions faithful(PlanOptions options);
 
 /// Throws ConfigError for the first rule that is broken. `replicas` is P, the number of sequences

@@ -102,6 +102,7 @@ PoolProblem random_problem(std::uint64_t seed, std::int64_t max_tokens) {
     problem.options.explicit_runs.push_back(
         random_runs(rng, problem.sequences.back().tokens, problem.options.cp / problem.options.tp));
   }
+  problem.options.node_fetch = rng.below(2) == 0;
   return problem;
 }
 

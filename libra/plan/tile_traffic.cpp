@@ -12,6 +12,7 @@ TileTraffic::TileTraffic(const PlanOptions& options, const HomeLayout& layout, c
       tiling_(tiling),
       groups_(options, layout),
       inter_node_weight_(options.inter_node_weight),
+      node_fetch_(options.node_fetch),
       qo_bytes_(q_token_bytes(options.shape, groups_.split().shard_heads, options.storage) +
                 o_token_bytes(options.shape, groups_.split().shard_heads, options.storage)),
       kv_bytes_(kv_token_bytes(options.shape, groups_.split().kv_shard_heads, options.storage)),
@@ -96,9 +97,9 @@ std::int64_t TileTraffic::query_bytes(std::int32_t tile, std::int32_t worker) co
 
 // Users come longest first: the first one met there decides.
 std::int64_t TileTraffic::longest(const std::vector<std::int32_t>& destination, std::int32_t group,
-                                  std::int32_t worker, std::int32_t except) const {
+                                  Workers where, std::int32_t except) const {
   for (const User& user : users_of(group)) {
-    if (destination[at(user.tile)] == worker && user.tile != except) return user.tokens;
+    if (where.contains(destination[at(user.tile)]) && user.tile != except) return user.tokens;
   }
   return 0;
 }
@@ -124,10 +125,13 @@ std::int64_t TileTraffic::missing(std::int32_t group, TokenRange keys, Workers w
 // What the tile's need adds to those of the other tiles at a worker.
 std::int64_t TileTraffic::key_bytes(const std::vector<std::int32_t>& destination, std::int32_t tile,
                                     const GroupNeed& need, std::int32_t worker) const {
-  const std::int64_t here = longest(destination, need.group, worker, tile);
-  std::int64_t keys = missing(need.group, {here, need.tokens}, {worker, worker + 1});
+  const Workers alone{worker, worker + 1};
+  const Workers node = node_of(worker);
+  const std::int64_t here = longest(destination, need.group, alone, tile);
+  std::int64_t keys = missing(need.group, {here, need.tokens}, alone);
   if (inter_node_weight_ > 0) {
-    keys += missing(need.group, {here, need.tokens}, node_of(worker)) * inter_node_weight_;
+    const std::int64_t crossed = node_fetch_ ? longest(destination, need.group, node, tile) : here;
+    keys += missing(need.group, {crossed, need.tokens}, node) * inter_node_weight_;
   }
   return keys * kv_bytes_;
 }

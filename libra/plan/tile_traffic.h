@@ -7,7 +7,8 @@
 // The same rules as CommunicationLedger, which grows a placement tile by tile and answers for all
 // workers at once; here any tile may move at any time. A KV group costs a worker the longest prefix
 // that its tiles need there, less what it holds itself. Bytes between nodes count
-// 1 + PlanOptions::inter_node_weight times.
+// 1 + PlanOptions::inter_node_weight times; with PlanOptions::node_fetch those of a KV group are
+// the longest prefix that any tile of the node needs, less what the node holds.
 #pragma once
 
 #include <cstdint>
@@ -87,7 +88,7 @@ class TileTraffic {
   std::int64_t key_bytes(const std::vector<std::int32_t>& destination, std::int32_t tile,
                          const GroupNeed& need, std::int32_t worker) const;
   std::int64_t longest(const std::vector<std::int32_t>& destination, std::int32_t group,
-                       std::int32_t worker, std::int32_t except) const;
+                       Workers where, std::int32_t except) const;
   std::int64_t missing(std::int32_t group, TokenRange keys, Workers where) const;
   std::int64_t resident(std::int32_t group, std::int64_t tokens, Workers where) const;
 
@@ -95,6 +96,7 @@ class TileTraffic {
   const Tiling& tiling_;
   KvGroups groups_;
   std::int64_t inter_node_weight_;
+  bool node_fetch_;
   std::int64_t qo_bytes_;  // per query token of a tile
   std::int64_t kv_bytes_;  // per key token of a KV group
   std::int64_t block_bytes_;

@@ -22,7 +22,8 @@ struct Violation {
 ///   placement    every tile has one destination within the pool; loads are their sums
 ///   queries      every moved tile's rows come from its home, each once, into rows of their own
 ///   keys         every piece finds all its keys at its destination, local or fetched once
-///   fetches      every fetch is assembled from its keys' homes, each key once, and is used
+///   fetches      every fetch is assembled from its keys' homes, each key once, and is used; with
+///                node fetch, from its node's relay what no worker of the node holds
 /// Stops after the first of options, homes, tiles and placement that is broken, as what follows
 /// would make no sense. Safe for any numbers. O(n log n).
 std::vector<Violation> validate(const PoolPlan& plan);

@@ -170,16 +170,12 @@ class ExchangeChecker {
                                                 : piece.queries.end;
   }
 
-  std::int32_t head_part(std::int32_t kv_shard) const {
-    return kv_shard * heads_.kv_shard_heads / (plan_.options.shape.kv_heads / plan_.options.tp);
-  }
-
   // Whether the worker's own rows hold keys [0, tokens) of the sample one after the other.
   bool local(std::int32_t sample, std::int64_t tokens, std::int32_t kv_shard,
              std::int32_t worker) const {
     const PoolSample& s = plan_.layout.samples[at(sample)];
     const TokenHomes::Place home = homes_.find(s.replica, s.begin);
-    return home.left >= tokens && home.part * plan_.options.tp + head_part(kv_shard) == worker;
+    return home.left >= tokens && home_worker(plan_, home, kv_shard) == worker;
   }
 
   using Group = std::tuple<std::int32_t, std::int32_t, std::int32_t>;  // worker, KV shard, sample
@@ -216,25 +212,33 @@ class ExchangeChecker {
     std::vector<RowMove> moves;
     std::vector<RowMove> copies;
     RowClaims claims(plan_.workers());
-    for (const KvFetch& fetch : plan_.exchange.fetches) {
-      claims.claim(fetch.destination, fetch.arena_row, fetch.tokens);
-      expect_fetch(fetch, moves, copies);
+    const std::vector<KvFetch>& fetches = plan_.exchange.fetches;
+    const std::vector<std::size_t> relays = expected_relays(plan_, homes_);
+    for (std::size_t i = 0; i < fetches.size(); ++i) {
+      claims.claim(fetches[i].destination, fetches[i].arena_row, fetches[i].tokens);
+      expect_fetch(fetches[i], fetches[relays[i]], moves, copies);
     }
     claims.check(plan_.exchange.kv_arena_rows, "fetches", violations_);
     compare_moves(moves, plan_.exchange.kv_moves, "fetches", violations_);
     compare_moves(copies, plan_.exchange.kv_copies, "fetches", violations_);
   }
 
-  void expect_fetch(const KvFetch& fetch, std::vector<RowMove>& moves,
+  void expect_fetch(const KvFetch& fetch, const KvFetch& relay, std::vector<RowMove>& moves,
                     std::vector<RowMove>& copies) const {
+    const std::int32_t to = fetch.destination;
     const PoolSample& sample = plan_.layout.samples[at(fetch.sample)];
     for (std::int64_t token = 0; token < fetch.tokens;) {
       const TokenHomes::Place home = homes_.find(sample.replica, sample.begin + token);
       const std::int64_t rows = std::min(home.left, fetch.tokens - token);
-      const std::int32_t from = home.part * plan_.options.tp + head_part(fetch.kv_shard);
-      auto& list = from == fetch.destination ? copies : moves;
-      list.push_back(
-          {from, fetch.destination, fetch.kv_shard, 0, home.row, fetch.arena_row + token, rows});
+      const std::int32_t from = home_worker(plan_, home, fetch.kv_shard);
+      RowMove move{from, to, fetch.kv_shard, 0, home.row, fetch.arena_row + token, rows};
+      const bool crosses = plan_.options.node_of(from) != plan_.options.node_of(to);
+      if (crosses && relay.destination != to) {
+        move.from = relay.destination;
+        move.round = 1;
+        move.from_row = relay.arena_row + token;
+      }
+      (from == to ? copies : moves).push_back(move);
       token += rows;
     }
   }

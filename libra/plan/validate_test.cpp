@@ -362,6 +362,60 @@ INSTANTIATE_TEST_SUITE_P(
                       Fault{"fetches", [](PoolPlan& p) { p.exchange.kv_copies.clear(); }},
                       Fault{"fetches", [](PoolPlan& p) { p.exchange.kv_arena_rows[1] += 1; }}));
 
+// Workers 2 and 3 share a node and need keys of workers 0 and 1; 3 is the relay. kv_moves[1] is
+// what it passes on, kv_moves[2] the first that crosses.
+PoolPlan faulty_relay(const std::function<void(PoolPlan&)>& fault) {
+  PlanOptions options;
+  options.shape = {2, 2, 4, 4};
+  options.cp = 4;
+  options.head_shards = 1;
+  options.chunks = 1;
+  options.block_tokens = 10;
+  options.placer = PlacerKind::kNone;
+  options.gpus_per_node = 2;
+  options.node_fetch = true;
+  PoolPlan plan = make_plan(options, {{40, {40}}});
+  fault(plan);
+  return plan;
+}
+
+class RelayFaults : public ::testing::TestWithParam<std::function<void(PoolPlan&)>> {};
+
+TEST_P(RelayFaults, AreNamed) {
+  EXPECT_EQ(report(validate(faulty_relay([](PoolPlan&) {}))), "");
+  const std::vector<Violation> violations = validate(faulty_relay(GetParam()));
+  ASSERT_FALSE(violations.empty());
+  EXPECT_EQ(violations[0].rule, "fetches");
+}
+
+void set_passed_on(PoolPlan& plan, const RowMove& move) { plan.exchange.kv_moves[1] = move; }
+
+INSTANTIATE_TEST_SUITE_P(
+    Validate, RelayFaults,
+    ::testing::Values([](PoolPlan& p) { p.options.node_fetch = false; },
+                      [](PoolPlan& p) { p.options.gpus_per_node = 4; },
+                      [](PoolPlan& p) { p.exchange.kv_moves[1].round = 0; },
+                      [](PoolPlan& p) { p.exchange.kv_moves[1].round = 2; },
+                      [](PoolPlan& p) { p.exchange.kv_moves[1].round = -1; },
+                      [](PoolPlan& p) { p.exchange.kv_moves[2].round = 1; },
+                      [](PoolPlan& p) { p.exchange.kv_moves[1].from_row = 10; },
+                      [](PoolPlan& p) { p.exchange.kv_moves[1].from_row = std::int64_t{1} << 61; },
+                      [](PoolPlan& p) {
+                        set_passed_on(p, {1, 2, 0, 1, 0, 0, 20});
+                      },  // of another node
+                      [](PoolPlan& p) {
+                        set_passed_on(p, {-1, 2, 0, 1, 0, 0, 20});
+                      },  // of nobody
+                      [](PoolPlan& p) {
+                        set_passed_on(p, {2, 3, 0, 1, 0, 0, 20});
+                      },  // the wrong way round
+                      [](PoolPlan& p) {
+                        set_passed_on(p, {0, 2, 0, 0, 0, 0, 10});
+                      },  // crosses twice
+                      [](PoolPlan& p) {
+                        p.exchange.kv_moves.erase(p.exchange.kv_moves.begin() + 1);
+                      }));
+
 TEST(Validate, RequireValidThrowsTheFirstViolation) {
   try {
     require_valid(faulty_plan([](PoolPlan& plan) { plan.exchange.q_moves.clear(); }));

@@ -26,7 +26,9 @@ BackwardPass::BackwardPass(const PassArguments& arguments, const BackwardTensors
       accumulating_(accumulating_in(memory().scratch, scratch, own)),
       scratch_(scratch),
       key_gradients_(at(heads().kv_chunks)),
-      lent_gradients_(at(heads().kv_chunks)) {}
+      lent_gradients_(at(heads().kv_chunks)),
+      shares_out_(at(heads().kv_chunks)),
+      shares_in_(at(heads().kv_chunks)) {}
 
 ChunkedPass::Legs BackwardPass::legs_of(const PlanOptions& options, const BackwardTensors& own) {
   Legs legs{Phase::kBackwardDispatch, Phase::kBackwardReturn, {}, {}, {}};
@@ -81,9 +83,11 @@ void BackwardPass::compute_chunk(std::int32_t chunk) {
   attention().convert(dq, chunk_tensors().q(arena().memory, memory().arena.dq, chunk), stream());
 }
 
-// The slot is that of two KV chunks ago, whose gradients must have left.
+// The gradients that were in the slot must have left.
 void BackwardPass::clear_key_gradients(std::int32_t kv_chunk) {
-  if (kv_chunk >= 2) wait(key_gradients_[at(kv_chunk - 2)]);
+  const std::int32_t before = kv_chunk - memory().arena.dk.slots;
+  if (before >= 0) wait(key_gradients_[at(before)]);
+  if (before >= 0 && relays()) wait(shares_out_[at(before)]);
   const auto& [base, layout] = arena();
   attention().fill(chunk_tensors().dk_sum(base, layout.dk, kv_chunk), 0.0, stream());
   attention().fill(chunk_tensors().dv_sum(base, layout.dv, kv_chunk), 0.0, stream());
@@ -112,26 +116,74 @@ BackwardTensors BackwardPass::tensors_of(const EntryGroup& group, std::int32_t c
 void BackwardPass::finish_chunk(std::int32_t chunk) {
   if (!heads().last_of_kv_chunk(chunk)) return;
   const std::int32_t kv_chunk = heads().kv_chunk_of(chunk);
-  post_key_gradients(kv_chunk);
+  relays() ? post_shares(kv_chunk) : post_key_gradients(kv_chunk);
   add_own_share(kv_chunk);
+  if (relays() && kv_chunk > 0) send_sums(kv_chunk - 1);
 }
 
 // What others computed is added last, when it has had the time of all chunks to come home.
 void BackwardPass::finish() {
+  if (relays()) send_sums(heads().kv_chunks - 1);
   for (std::int32_t kv_chunk = 0; kv_chunk < heads().kv_chunks; ++kv_chunk) {
     wait(goes_ahead() ? lent_gradients_[at(kv_chunk)] : key_gradients_[at(kv_chunk)]);
     add_others_share(kv_chunk);
   }
   for (const Handle handle : key_gradients_) wait(handle);
+  if (relays()) {
+    for (const Handle handle : shares_out_) wait(handle);
+  }
   convert_gradients();
 }
 
 void BackwardPass::post_home_extra(std::int32_t chunk) {
   if (!heads().last_of_kv_chunk(chunk)) return;
   const std::int32_t kv_chunk = heads().kv_chunk_of(chunk);
+  if (!relays() || kv_chunk > 0) post_lent_gradients(relays() ? kv_chunk - 1 : kv_chunk);
+  if (relays() && chunk == options().chunks - 1) post_lent_gradients(kv_chunk);
+}
+
+void BackwardPass::post_lent_gradients(std::int32_t kv_chunk) {
   Exchange gradients = exchange(Phase::kGradientReturn, kv_chunk);
   receive_key_gradients(gradients, kv_chunk);
   lent_gradients_[at(kv_chunk)] = post(gradients);
+}
+
+// Two exchanges of one tag: a relay needs what it receives before its own slot is free again.
+void BackwardPass::post_shares(std::int32_t kv_chunk) {
+  std::byte* const memory = arena().memory;
+  Exchange out = exchange(Phase::kGradientReturn, kv_chunk, kRelayRound);
+  Exchange in = out;
+  routes().send_shares(out, &ArenaLayout::dk, kv_chunk, memory);
+  routes().send_shares(out, &ArenaLayout::dv, kv_chunk, memory);
+  routes().receive_shares(in, &ArenaLayout::dk, &ArenaLayout::dk_relay, kv_chunk, memory);
+  routes().receive_shares(in, &ArenaLayout::dv, &ArenaLayout::dv_relay, kv_chunk, memory);
+  out.more = true;
+  shares_out_[at(kv_chunk)] = post(out);
+  shares_in_[at(kv_chunk)] = post(in);
+}
+
+void BackwardPass::send_sums(std::int32_t kv_chunk) {
+  if (!program().relay_out.empty()) add_shares(kv_chunk);
+  post_key_gradients(kv_chunk);
+}
+
+// In the order of destinations: relay_out is sorted by them.
+void BackwardPass::add_shares(std::int32_t kv_chunk) {
+  wait(shares_in_[at(kv_chunk)]);
+  const EventLog::Span span = context().log.span("backward node's shares", kv_chunk, stream());
+  const auto& [base, layout] = arena();
+  std::int64_t staged_row = 0;
+  for (const RowMove& move : program().relay_out) {
+    const auto add = [&](const TensorView& share, const TensorView& sum) {
+      attention().add(sub_tensor(share, staged_row, move.rows, 0, share.heads),
+                      sub_tensor(sum, move.from_row, move.rows, 0, sum.heads), stream());
+    };
+    add(chunk_tensors().dk_sum(base, layout.dk_relay, kv_chunk),
+        chunk_tensors().dk_sum(base, layout.dk, kv_chunk));
+    add(chunk_tensors().dv_sum(base, layout.dv_relay, kv_chunk),
+        chunk_tensors().dv_sum(base, layout.dv, kv_chunk));
+    staged_row += move.rows;
+  }
 }
 
 void BackwardPass::post_key_gradients(std::int32_t kv_chunk) {

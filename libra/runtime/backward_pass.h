@@ -2,7 +2,9 @@
 // its home. See chunked_pass.h for the order.
 //
 // Gradients are accumulated in scratch and in the arena, in an order that depends on the plan
-// alone: own work first, then what destinations send home, by destination.
+// alone: own work first, then what destinations send home, by destination. A relay does the same
+// with the gradients of keys that it has passed on, one KV chunk after its own are there, and sends
+// the sums home.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +32,11 @@ class BackwardPass final : public ChunkedPass {
 
   void clear_key_gradients(std::int32_t kv_chunk);
   BackwardTensors tensors_of(const EntryGroup& group, std::int32_t chunk) const;
+  void post_shares(std::int32_t kv_chunk);
+  void add_shares(std::int32_t kv_chunk);
+  void send_sums(std::int32_t kv_chunk);
   void post_key_gradients(std::int32_t kv_chunk);
+  void post_lent_gradients(std::int32_t kv_chunk);
   void receive_key_gradients(Exchange& gradients, std::int32_t kv_chunk) const;
   void add_own_share(std::int32_t kv_chunk);
   void add_others_share(std::int32_t kv_chunk);
@@ -43,6 +49,7 @@ class BackwardPass final : public ChunkedPass {
   void add_rows(const GradientRows& from, const RowMove& move, std::int32_t kv_chunk);
   void convert_gradients();
 
+  bool relays() const { return program().has_relays; }
   bool refetches() const { return options().backward == BackwardMode::kRefetch; }
 
   BackwardTensors own_;           // dq, dk, dv: the caller's, in the storage dtype
@@ -50,6 +57,8 @@ class BackwardPass final : public ChunkedPass {
   std::byte* scratch_;
   std::vector<Handle> key_gradients_;   // by KV chunk: dK and dV, leaving; else both ways
   std::vector<Handle> lent_gradients_;  // by KV chunk, if posts go ahead: coming home
+  // By KV chunk, with relays: shares that leave for relays, and those that come to this one.
+  std::vector<Handle> shares_out_, shares_in_;
 };
 
 }  // namespace libra

@@ -13,7 +13,8 @@ namespace libra {
 
 namespace {
 
-constexpr std::int32_t kSlots = 2;  // of arenas, per tensor
+constexpr std::int32_t kSlots = 2;     // of arenas, per tensor
+constexpr std::int32_t kKeySlots = 3;  // of keys that are passed on
 
 }  // namespace
 
@@ -25,7 +26,10 @@ ChunkedPass::ChunkedPass(const PassArguments& arguments, Legs legs)
       goes_ahead_(arguments.context.transport.posts_ahead()),
       dispatched_(at(options().chunks)),
       returned_(at(options().chunks)),
-      arriving_(at(options().chunks)) {}
+      arriving_(at(options().chunks)),
+      keys_(at(heads().kv_chunks)),
+      passed_on_(at(heads().kv_chunks)),
+      passed_(at(heads().kv_chunks)) {}
 
 void ChunkedPass::run() {
   step_ = context().next_step++;
@@ -38,20 +42,19 @@ void ChunkedPass::run() {
 }
 
 void ChunkedPass::enqueue() {
-  if (goes_ahead_) {
-    for (std::int32_t chunk = 0; chunk < options().chunks; ++chunk) {
-      post_home(chunk);
-      post_home_extra(chunk);
-    }
-  }
+  if (goes_ahead_) post_home();
   begin();
-  for (std::int32_t chunk = 0; chunk < kSlots; ++chunk) post_dispatch(chunk);
+  post_first_dispatches();
   compute_local();
+  if (relays_keys()) pass_on_keys(0);
   for (std::int32_t chunk = 0; chunk < options().chunks; ++chunk) run_chunk(chunk);
   finish();
   for (const Handle handle : lent_) wait(handle);
   for (const Handle handle : returned_) wait(handle);
   for (const Handle handle : arriving_) wait(handle);
+  if (relays_keys()) {
+    for (const Handle handle : passed_on_) wait(handle);
+  }
   for (const TensorView& output : outputs()) attention().poison_on_failure(output, stream());
 }
 
@@ -66,30 +69,77 @@ void ChunkedPass::abandon(const std::string& reason) {
 }
 
 void ChunkedPass::run_chunk(std::int32_t chunk) {
+  const bool new_keys = heads().first_of_kv_chunk(chunk);
+  const std::int32_t kv_chunk = heads().kv_chunk_of(chunk);
+  if (chunk > 0 && new_keys && relays_keys()) post_keys(kv_chunk + kKeySlots - 1);
   if (chunk > 0) post_dispatch(chunk + kSlots - 1);
-  if (heads().first_of_kv_chunk(chunk)) copy_resident_keys(heads().kv_chunk_of(chunk));
-  wait(dispatched_[at(chunk)]);
+  if (new_keys && relays_keys()) pass_on_keys(kv_chunk + 1);
+  if (new_keys) copy_resident_keys(kv_chunk);
+  wait_for_inputs(chunk);
   if (chunk >= kSlots) wait(returned_[at(chunk - kSlots)]);
   compute_chunk(chunk);
   post_return(chunk);
   finish_chunk(chunk);
 }
 
-void ChunkedPass::post_home(std::int32_t chunk) {
+void ChunkedPass::wait_for_inputs(std::int32_t chunk) {
+  wait(dispatched_[at(chunk)]);
+  if (!relays_keys() || !heads().first_of_kv_chunk(chunk)) return;
+  wait(keys_[at(heads().kv_chunk_of(chunk))]);
+  wait(passed_[at(heads().kv_chunk_of(chunk))]);
+}
+
+void ChunkedPass::post_home() {
+  if (relays_keys()) lend_in_rounds();
+  for (std::int32_t chunk = 0; chunk < options().chunks; ++chunk) {
+    if (!relays_keys()) lend(chunk);
+    Exchange results = exchange(legs_.back, chunk);
+    add_results(results, chunk);
+    arriving_[at(chunk)] = post(results);
+    post_home_extra(chunk);
+  }
+}
+
+// In the order in which guests are ready to receive.
+void ChunkedPass::lend_in_rounds() {
+  for (std::int32_t kv_chunk = 0; kv_chunk < kKeySlots; ++kv_chunk) lend_keys(kv_chunk);
+  for (std::int32_t chunk = 0; chunk < kSlots; ++chunk) lend(chunk);
+  for (std::int32_t chunk = 1; chunk < options().chunks; ++chunk) {
+    if (heads().first_of_kv_chunk(chunk)) lend_keys(heads().kv_chunk_of(chunk) + kKeySlots - 1);
+    lend(chunk + kSlots - 1);
+  }
+}
+
+void ChunkedPass::lend(std::int32_t chunk) {
+  if (chunk >= options().chunks) return;
   Exchange lent = exchange(legs_.dispatch, chunk);
   add_sends(lent, chunk);
   lent_.push_back(post(lent));
-  Exchange results = exchange(legs_.back, chunk);
-  add_results(results, chunk);
-  arriving_[at(chunk)] = post(results);
+}
+
+void ChunkedPass::lend_keys(std::int32_t kv_chunk) {
+  if (kv_chunk >= heads().kv_chunks) return;
+  Exchange lent = key_exchange(kv_chunk, kKeyRound);
+  add_key_sends(lent, kv_chunk);
+  lent_.push_back(post(lent));
+}
+
+Exchange ChunkedPass::key_exchange(std::int32_t kv_chunk, std::int32_t round) const {
+  return exchange(legs_.dispatch, kv_chunk * heads().chunks_per_kv_chunk, round);
 }
 
 void ChunkedPass::add_sends(Exchange& exchange, std::int32_t chunk) const {
   for (const Leg& leg : legs_.queries) routes().send_queries(exchange, leg.own, leg.region, chunk);
-  if (!heads().first_of_kv_chunk(chunk)) return;
-  for (const Leg& leg : legs_.keys) {
-    routes().send_keys(exchange, leg.own, leg.region, heads().kv_chunk_of(chunk));
-  }
+  if (relays_keys() || !heads().first_of_kv_chunk(chunk)) return;
+  add_key_sends(exchange, heads().kv_chunk_of(chunk));
+}
+
+void ChunkedPass::add_key_sends(Exchange& exchange, std::int32_t kv_chunk) const {
+  for (const Leg& leg : legs_.keys) routes().send_keys(exchange, leg.own, leg.region, kv_chunk);
+}
+
+void ChunkedPass::add_key_receives(Exchange& exchange, std::int32_t kv_chunk) const {
+  for (const Leg& leg : legs_.keys) routes().receive_keys(exchange, leg.region, kv_chunk, arena_);
 }
 
 void ChunkedPass::add_results(Exchange& exchange, std::int32_t chunk) const {
@@ -105,12 +155,42 @@ void ChunkedPass::post_dispatch(std::int32_t chunk) {
   for (const Leg& leg : legs_.queries) {
     routes().receive_queries(dispatch, leg.region, chunk, arena_);
   }
-  if (heads().first_of_kv_chunk(chunk)) {
-    for (const Leg& leg : legs_.keys) {
-      routes().receive_keys(dispatch, leg.region, heads().kv_chunk_of(chunk), arena_);
-    }
+  if (!relays_keys() && heads().first_of_kv_chunk(chunk)) {
+    add_key_receives(dispatch, heads().kv_chunk_of(chunk));
   }
   dispatched_[at(chunk)] = post(dispatch);
+}
+
+void ChunkedPass::post_first_dispatches() {
+  if (relays_keys()) {
+    for (std::int32_t kv_chunk = 0; kv_chunk < kKeySlots; ++kv_chunk) post_keys(kv_chunk);
+  }
+  for (std::int32_t chunk = 0; chunk < kSlots; ++chunk) post_dispatch(chunk);
+}
+
+// The slot is that of the KV chunk before the last two, which must have been passed on.
+void ChunkedPass::post_keys(std::int32_t kv_chunk) {
+  if (kv_chunk >= heads().kv_chunks) return;
+  if (kv_chunk >= kKeySlots) wait(passed_on_[at(kv_chunk - kKeySlots)]);
+  Exchange keys = key_exchange(kv_chunk, kKeyRound);
+  if (!goes_ahead_) add_key_sends(keys, kv_chunk);
+  add_key_receives(keys, kv_chunk);
+  keys_[at(kv_chunk)] = post(keys);
+}
+
+// Two exchanges of one tag, as this worker needs what it receives before its slot is free again.
+void ChunkedPass::pass_on_keys(std::int32_t kv_chunk) {
+  if (kv_chunk >= heads().kv_chunks) return;
+  if (!program().relay_out.empty()) wait(keys_[at(kv_chunk)]);
+  Exchange out = key_exchange(kv_chunk, kRelayRound);
+  Exchange in = out;
+  for (const Leg& leg : legs_.keys) {
+    routes().pass_on_keys(out, leg.region, kv_chunk, arena_);
+    routes().receive_passed_keys(in, leg.region, kv_chunk, arena_);
+  }
+  out.more = true;
+  passed_on_[at(kv_chunk)] = post(out);
+  passed_[at(kv_chunk)] = post(in);
 }
 
 // Keys of a fetched group that this worker holds itself go between those that are fetched.

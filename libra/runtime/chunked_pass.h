@@ -12,6 +12,16 @@
 // before the receives and before anything that waits. Such a pass ends even where all of a worker's
 // work, receives among it, runs in one in-order queue.
 //
+// Relays. Where keys are passed on within nodes, those of a KV chunk are dispatched two KV chunks
+// before they are used, apart from the queries, and passed on one before:
+//
+//   keys 2            keys 3            keys 4
+//   pass on 1         pass on 2         pass on 3
+//   compute 0         compute 1         compute 2          (KV chunks)
+//
+// so that both rounds run under computation, in order on the one stream; keys have a third slot for
+// that. Tags tell the rounds apart.
+//
 // Slots. Arenas have two slots per tensor, so the first two dispatches run under the local work.
 // The dispatch of chunk i + 1 goes where chunk i - 1 was, whose computation is enqueued already.
 // The results of chunk i go where those of chunk i - 2 were, which must have left.
@@ -89,8 +99,11 @@ class ChunkedPass {
 
   Handle post(const Exchange& exchange) { return context().transport.post(exchange, stream()); }
   void wait(Handle handle) { context().transport.wait(handle, stream()); }
-  Exchange exchange(Phase phase, std::int32_t chunk) const {
-    return {{step_, phase, chunk, 0}, {}, {}, false};
+  /// Rounds of tags: what goes between homes and destinations; keys that do so ahead of queries;
+  /// what goes between relays and destinations.
+  static constexpr std::int32_t kHomeRound = 0, kKeyRound = 1, kRelayRound = 2;
+  Exchange exchange(Phase phase, std::int32_t chunk, std::int32_t round = kHomeRound) const {
+    return {{step_, phase, chunk, round}, {}, {}, false};
   }
 
   /// Whether the home's part of all chunks is posted when the pass begins.
@@ -113,8 +126,19 @@ class ChunkedPass {
   void enqueue();
   void abandon(const std::string& reason);
   void run_chunk(std::int32_t chunk);
-  void post_home(std::int32_t chunk);
+  bool relays_keys() const { return program().has_relays && !legs_.keys.empty(); }
+  void post_home();
+  void lend(std::int32_t chunk);
+  void lend_keys(std::int32_t kv_chunk);
+  void lend_in_rounds();
+  void post_first_dispatches();
+  void post_keys(std::int32_t kv_chunk);
+  void pass_on_keys(std::int32_t kv_chunk);
+  void wait_for_inputs(std::int32_t chunk);
+  Exchange key_exchange(std::int32_t kv_chunk, std::int32_t round) const;
   void add_sends(Exchange& exchange, std::int32_t chunk) const;
+  void add_key_sends(Exchange& exchange, std::int32_t kv_chunk) const;
+  void add_key_receives(Exchange& exchange, std::int32_t kv_chunk) const;
   void add_results(Exchange& exchange, std::int32_t chunk) const;
   void post_dispatch(std::int32_t chunk);
   void copy_resident_keys(std::int32_t kv_chunk);
@@ -130,6 +154,9 @@ class ChunkedPass {
   std::vector<Handle> dispatched_;  // by chunk: foreign queries and keys; else both ways
   std::vector<Handle> returned_;    // by chunk: results of foreign queries, leaving
   std::vector<Handle> arriving_;    // by chunk: results of own queries, coming home
+  // By KV chunk, with relays: keys from their homes; keys that this worker passes on; keys that
+  // relays pass on to it.
+  std::vector<Handle> keys_, passed_on_, passed_;
 };
 
 }  // namespace libra

@@ -51,13 +51,22 @@ std::vector<Rows> own_rows(const PoolPlan& plan) {
   return rows;
 }
 
+void carry(const RowMove& move, std::vector<Label> Rows::*arena, std::int32_t shard_heads,
+           std::vector<Rows>& rows) {
+  const auto source = move.round == 0 ? &Rows::own : &Rows::kv_arena;
+  for (std::int64_t i = 0; i < move.rows; ++i) {
+    Label& arrived = (rows[at(move.to)].*arena)[at(move.to_row + i)];
+    EXPECT_EQ(arrived.token, -1) << "two moves to row " << move.to_row + i;
+    arrived = {(rows[at(move.from)].*source)[at(move.from_row + i)].token,
+               move.shard * shard_heads};
+  }
+}
+
 void carry(const std::vector<RowMove>& moves, std::vector<Label> Rows::*arena,
            std::int32_t shard_heads, std::vector<Rows>& rows) {
-  for (const RowMove& move : moves) {
-    for (std::int64_t i = 0; i < move.rows; ++i) {
-      Label& arrived = (rows[at(move.to)].*arena)[at(move.to_row + i)];
-      EXPECT_EQ(arrived.token, -1) << "two moves to row " << move.to_row + i;
-      arrived = {rows[at(move.from)].own[at(move.from_row + i)].token, move.shard * shard_heads};
+  for (const std::int32_t round : {0, 1}) {
+    for (const RowMove& move : moves) {
+      if (move.round == round) carry(move, arena, shard_heads, rows);
     }
   }
 }

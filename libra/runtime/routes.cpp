@@ -90,14 +90,50 @@ void Routes::send_gradients(Exchange& exchange, ArenaRegion region, std::int32_t
 
 void Routes::receive_gradients(Exchange& exchange, ArenaRegion region, ArenaRegion home_region,
                                std::int32_t kv_chunk, std::byte* arena) const {
+  receive_staged(exchange, program_.kv_out, {region, home_region}, kv_chunk, arena);
+}
+
+void Routes::receive_staged(Exchange& exchange, const std::vector<RowMove>& moves,
+                            const Staging& staging, std::int32_t kv_chunk, std::byte* arena) const {
   std::int64_t staged = 0;
-  for (const RowMove& move : program_.kv_out) {
-    const Region& peer_region = memories_[at(move.to)].arena.*region;
+  for (const RowMove& move : moves) {
+    const Region& peer_region = memories_[at(move.to)].arena.*staging.at_peer;
     exchange.receives.push_back(
-        {move.to, region_rows(arena, memory().arena.*home_region, kv_chunk, staged, move.rows),
+        {move.to, region_rows(arena, memory().arena.*staging.here, kv_chunk, staged, move.rows),
          peer_region.row(kv_chunk, move.to_row)});
     staged += move.rows;
   }
+}
+
+void Routes::pass_on_keys(Exchange& exchange, ArenaRegion region, std::int32_t kv_chunk,
+                          std::byte* arena) const {
+  for (const RowMove& move : program_.relay_out) {
+    exchange.sends.push_back(
+        {move.to, region_rows(arena, memory().arena.*region, kv_chunk, move.from_row, move.rows),
+         -1});
+  }
+}
+
+void Routes::receive_passed_keys(Exchange& exchange, ArenaRegion region, std::int32_t kv_chunk,
+                                 std::byte* arena) const {
+  for (const RowMove& move : program_.relay_in) {
+    const Region& peer_region = memories_[at(move.from)].arena.*region;
+    Transfer received = arena_end(move, move.from, region, kv_chunk, arena);
+    received.peer_arena_offset = peer_region.row(kv_chunk, move.from_row);
+    exchange.receives.push_back(received);
+  }
+}
+
+void Routes::send_shares(Exchange& exchange, ArenaRegion region, std::int32_t kv_chunk,
+                         std::byte* arena) const {
+  for (const RowMove& move : program_.relay_in) {
+    exchange.sends.push_back(arena_end(move, move.from, region, kv_chunk, arena));
+  }
+}
+
+void Routes::receive_shares(Exchange& exchange, ArenaRegion region, ArenaRegion relay_region,
+                            std::int32_t kv_chunk, std::byte* arena) const {
+  receive_staged(exchange, program_.relay_out, {region, relay_region}, kv_chunk, arena);
 }
 
 }  // namespace libra

@@ -5,7 +5,9 @@
 //   out leg    own tensor -> peer's arena    (Q, K, V, dO; with refetch O and LSE)
 //   home leg   peer's arena -> own tensor    (O, LSE, dQ; dK and dV into own staging)
 //
-// and their counterparts, arena side. Both ends list the same moves in the plan's order.
+// and their counterparts, arena side. Relays add a third, from arena to arena: keys that are passed
+// on, and their gradients, which come into the relay's staging. Both ends list the same moves in
+// the plan's order.
 #pragma once
 
 #include <cstddef>
@@ -55,6 +57,19 @@ class Routes {
   void receive_gradients(Exchange& exchange, ArenaRegion region, ArenaRegion home_region,
                          std::int32_t kv_chunk, std::byte* arena) const;
 
+  /// Fetched keys of `region` leave for others of the node.
+  void pass_on_keys(Exchange& exchange, ArenaRegion region, std::int32_t kv_chunk,
+                    std::byte* arena) const;
+  /// Keys that a relay has fetched come into `region`.
+  void receive_passed_keys(Exchange& exchange, ArenaRegion region, std::int32_t kv_chunk,
+                           std::byte* arena) const;
+  /// dK or dV of such keys leaves `region` for the relay,
+  void send_shares(Exchange& exchange, ArenaRegion region, std::int32_t kv_chunk,
+                   std::byte* arena) const;
+  /// where it comes into `relay_region`, one stretch of rows per move, in relay_out order.
+  void receive_shares(Exchange& exchange, ArenaRegion region, ArenaRegion relay_region,
+                      std::int32_t kv_chunk, std::byte* arena) const;
+
   /// First head of a shard's chunk in the worker's own tensors.
   std::int32_t own_q_head(std::int32_t shard, std::int32_t chunk) const;
   std::int32_t own_kv_head(std::int32_t kv_shard, std::int32_t kv_chunk) const;
@@ -65,6 +80,13 @@ class Routes {
   const HeadSplit& heads() const { return heads_; }
 
  private:
+  struct Staging {
+    ArenaRegion at_peer;
+    ArenaRegion here;
+  };
+
+  void receive_staged(Exchange& exchange, const std::vector<RowMove>& moves, const Staging& staging,
+                      std::int32_t kv_chunk, std::byte* arena) const;
   Transfer arena_end(const RowMove& move, std::int32_t peer, ArenaRegion region, std::int32_t slot,
                      std::byte* arena) const;
   Transfer own_end(const RowMove& move, const TensorView& own, ArenaRegion region,

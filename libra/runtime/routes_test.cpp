@@ -54,6 +54,19 @@ void gradient_return(Worker& w, std::int32_t chunk, Exchange& exchange) {
                              w.arena.data());
 }
 
+void passing_on(Worker& w, std::int32_t chunk, Exchange& exchange) {
+  const std::int32_t kv_chunk = w.routes.heads().kv_chunk_of(chunk);
+  w.routes.pass_on_keys(exchange, &ArenaLayout::k, kv_chunk, w.arena.data());
+  w.routes.receive_passed_keys(exchange, &ArenaLayout::k, kv_chunk, w.arena.data());
+}
+
+void shares(Worker& w, std::int32_t chunk, Exchange& exchange) {
+  const std::int32_t kv_chunk = w.routes.heads().kv_chunk_of(chunk);
+  w.routes.send_shares(exchange, &ArenaLayout::dk, kv_chunk, w.arena.data());
+  w.routes.receive_shares(exchange, &ArenaLayout::dk, &ArenaLayout::dk_relay, kv_chunk,
+                          w.arena.data());
+}
+
 std::vector<Transfer> with_peer(const std::vector<Transfer>& transfers, std::int32_t peer) {
   std::vector<Transfer> result;
   for (const Transfer& transfer : transfers) {
@@ -132,7 +145,7 @@ TEST_P(EveryPhase, BothEndsListTheSameTransfersAndKnowWhereTheOtherLies) {
 
 INSTANTIATE_TEST_SUITE_P(Routes, EveryPhase,
                          ::testing::Values(query_dispatch, key_dispatch, query_return,
-                                           gradient_return));
+                                           gradient_return, passing_on, shares));
 
 // Two replicas of 4 tokens, 4 query heads over 2 KV heads, H 1, M 2; all of replica 1 is computed
 // at worker 0.

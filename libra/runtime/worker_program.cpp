@@ -102,8 +102,10 @@ class ProgramMaker {
       add_group(kind, std::move(work.at(kind)));
     join_computed_here();
     find_padding();
-    split_moves(plan_.exchange.q_moves, program_.q_out, program_.q_in);
-    split_moves(plan_.exchange.kv_moves, program_.kv_out, program_.kv_in);
+    split_moves(plan_.exchange.q_moves, 0, program_.q_out, program_.q_in);
+    split_moves(plan_.exchange.kv_moves, 0, program_.kv_out, program_.kv_in);
+    split_moves(plan_.exchange.kv_moves, 1, program_.relay_out, program_.relay_in);
+    program_.has_relays = has_relays(plan_.exchange);
     for (const RowMove& copy : plan_.exchange.kv_copies) {
       if (copy.to == program_.worker) program_.kv_copies.push_back(copy);
     }
@@ -191,9 +193,10 @@ class ProgramMaker {
     if (next < program_.rows) program_.padding.push_back({next, program_.rows});
   }
 
-  void split_moves(const std::vector<RowMove>& moves, std::vector<RowMove>& out,
+  void split_moves(const std::vector<RowMove>& moves, std::int32_t round, std::vector<RowMove>& out,
                    std::vector<RowMove>& in) const {
     for (const RowMove& move : moves) {
+      if (move.round != round) continue;
       if (move.from == program_.worker) out.push_back(move);
       if (move.to == program_.worker) in.push_back(move);
     }

@@ -53,8 +53,11 @@ struct WorkerProgram {
   std::vector<TokenRange> padding;      ///< own rows that belong to no sample
 
   // The worker's share of the plan's moves, in the plan's order, which both ends follow.
-  std::vector<RowMove> q_out, q_in;  ///< own Q that leaves; foreign Q that arrives
-  std::vector<RowMove> kv_out, kv_in;
+  std::vector<RowMove> q_out, q_in;    ///< own Q that leaves; foreign Q that arrives
+  std::vector<RowMove> kv_out, kv_in;  ///< round 0
+  /// Round 1: fetched keys that this worker passes on; keys that it gets from relays.
+  std::vector<RowMove> relay_out, relay_in;
+  bool has_relays = false;  ///< anywhere in the pool: all workers exchange in the same order
   std::vector<RowMove> kv_copies;
 };
 

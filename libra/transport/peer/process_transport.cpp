@@ -116,7 +116,7 @@ void ProcessTransport::start(Group& group, ProcessPosting& posting, const CudaSt
 }
 
 void ProcessTransport::copy(Group& group, const ProcessPosting& posting) {
-  cudaStream_t stream = copy_stream(group.peer, group.send);
+  cudaStream_t stream = copy_stream(group.peer, group.send, posting.tag.round);
   check_cuda(cudaStreamWaitEvent(stream, posting.reached->get()), "cudaStreamWaitEvent");
   enqueue_wait(stream, on_device(group.ready), posting.value);
   for (const Transfer& transfer : group.transfers) {
@@ -142,15 +142,15 @@ void ProcessTransport::mail(Group& group, const ProcessPosting& posting, const C
     check_cuda(cudaEventRecord(group.end->get(), stream.get()), "cudaEventRecord");
     return;
   }
-  cudaStream_t lane = copy_stream(group.peer, false);
+  cudaStream_t lane = copy_stream(group.peer, false, posting.tag.round);
   check_cuda(cudaStreamWaitEvent(lane, posting.reached->get()), "cudaStreamWaitEvent");
   enqueue_wait(lane, on_device(group.ready), posting.value);
   enqueue_host_copy(lane, {control_.mail(group.peer, worker()).bytes[letter], local.data, bytes});
   check_cuda(cudaEventRecord(group.end->get(), lane), "cudaEventRecord");
 }
 
-cudaStream_t ProcessTransport::copy_stream(std::int32_t peer, bool send) {
-  std::unique_ptr<CudaStream>& stream = copy_streams_[{peer, send}];
+cudaStream_t ProcessTransport::copy_stream(std::int32_t peer, bool send, std::int32_t round) {
+  std::unique_ptr<CudaStream>& stream = copy_streams_[{peer, send, round}];
   if (stream == nullptr) stream = std::make_unique<CudaStream>(process_.device);
   return stream->get();
 }

@@ -50,7 +50,9 @@ class ProcessTransport final : public Transport {
   void copy(Group& group, const ProcessPosting& posting);
   void mail(Group& group, const ProcessPosting& posting, const CudaStream& stream);
   std::uint32_t* on_device(std::uint32_t* word) const { return control_.on_device(word); }
-  cudaStream_t copy_stream(std::int32_t peer, bool send);
+  /// A stream per peer, direction and round: what one round waits for must not hold up another's
+  /// copies, which were posted later.
+  cudaStream_t copy_stream(std::int32_t peer, bool send, std::int32_t round);
   const CudaStream& own(Stream& stream) const;
 
   void retire();
@@ -75,7 +77,7 @@ class ProcessTransport final : public Transport {
   std::deque<ProcessPosting> open_;
   std::vector<ExchangeRecord> records_;
   std::set<std::shared_ptr<StreamFailure>> streams_;
-  std::map<std::pair<std::int32_t, bool>, std::unique_ptr<CudaStream>> copy_streams_;
+  std::map<std::tuple<std::int32_t, bool, std::int32_t>, std::unique_ptr<CudaStream>> copy_streams_;
   std::map<std::tuple<std::int32_t, bool, std::int32_t>, std::uint32_t> last_values_;
   std::jthread watchdog_;  // last: it uses everything above
 };
