@@ -1,10 +1,12 @@
 """The messages of a pool over torch.distributed: what libra._core's MessagePort calls."""
 
+import threading
 from datetime import timedelta
 
 import torch
 
 _BREAKING_TAG = 1 << 27  # exchanges have tags below it
+_STORE_SECONDS = 2.0  # it answers in milliseconds, or the rank that holds it does not run
 
 
 class TorchPort:
@@ -29,17 +31,35 @@ class TorchPort:
     def fail(self, cause):
         self._cause = cause
         try:
-            self._store.compare_set(self._key, "", cause)
+            self._ask_store(lambda store: store.compare_set(self._key, "", cause))
         finally:
             self._close_connections()
 
     def first_cause(self):
-        try:
-            if self._store.check([self._key]):
-                return self._store.get(self._key).decode()
-        except RuntimeError:  # the store went with the rank that held it
-            pass
-        return self._cause
+        def shared(store):
+            return store.get(self._key).decode() if store.check([self._key]) else ""
+
+        return self._ask_store(shared) or self._cause
+
+    def _ask_store(self, question):
+        """The answer; None if the store went with the rank that held it, or that rank is stopped:
+        the store itself would wait for it without end. Then it is asked nothing more."""
+        if self._store is None:
+            return None
+        answers = []
+
+        def ask(store=self._store):
+            try:
+                answers.append(question(store))
+            except RuntimeError:
+                answers.append(None)
+
+        thread = threading.Thread(target=ask, daemon=True)
+        thread.start()
+        thread.join(_STORE_SECONDS)
+        if not answers:
+            self._store = None
+        return answers[0] if answers else None
 
     def _close_connections(self):
         peer = (self._group.rank() + 1) % self._group.size()
