@@ -69,6 +69,9 @@ void add_sim_pool_options(CLI::App& app, SimOptions& options) {
   add_optional_count(app, "--pool", options.pool,
                      "P, replicas of a pool (default: 8, or the largest divisor of DP below)",
                      group);
+  add_count(app, "--search-us", options.search_us,
+            "Time for placer balanced to search for fewer bytes, in microseconds of a usual core")
+      ->group(group);
   app.add_flag("--by-load", options.by_load,
                "Pools of like load share a GA index (methods libra-tap-vrsp and libra)")
       ->group(group);
@@ -111,6 +114,7 @@ PlanOptions pool_plan_options(const SimOptions& options, const ModelShape& model
   plan.chunks = options.chunks;
   plan.tau_ppm = options.tau_ppm;
   plan.placer = options.placer;
+  plan.search_us = options.search_us;
   plan.fetch = default_fetch(options.placer);
   return plan;
 }

@@ -34,6 +34,7 @@ struct SimOptions {
   std::int32_t tau_ppm = 30'000;
   HomeKind home = HomeKind::kContiguous;
   PlacerKind placer = PlacerKind::kBalanced;
+  std::int32_t search_us = 0;
   bool by_load = false;
   bool recompute = true;
   std::int32_t steps = 10;
