@@ -33,8 +33,9 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kShort{300};
 constexpr std::chrono::milliseconds kLong{30'000};  // who waits as long has not been told
 
-// Three workers that all exchange with each other, three chunks.
-PoolPlan busy_plan(BackwardMode backward) {
+// Three workers that all exchange with each other, three chunks. With node fetch the first two share
+// a node.
+PoolPlan busy_plan(BackwardMode backward, bool node_fetch = false) {
   PlanOptions options;
   options.shape = {6, 3, 4, 2};
   options.storage = DType::kFp64;
@@ -43,7 +44,11 @@ PoolPlan busy_plan(BackwardMode backward) {
   options.chunks = 3;
   options.backward = backward;
   options.return_lse = true;
-  return dealt_round(make_plan(options, {{24, {24}}, {24, {9, 12}}, {24, {17, 1, 0, 3}}}));
+  options.gpus_per_node = 2;
+  options.node_fetch = node_fetch;
+  PoolPlan plan = dealt_round(make_plan(options, {{24, {24}}, {24, {9, 12}}, {24, {17, 1, 0, 3}}}));
+  EXPECT_EQ(has_relays(plan.exchange), node_fetch);
+  return plan;
 }
 
 // What one worker did and saw.
@@ -70,10 +75,12 @@ void run_passes(const PoolPlan& plan, Seat& seat, Account& account) {
   } catch (const std::exception& error) {
     account.error = error.what();
   }
-  try {
-    seat.stream.synchronize();
-  } catch (const std::exception& error) {
-    if (account.error.find("injected") == std::string::npos) account.error = error.what();
+  for (Stream* stream : {static_cast<Stream*>(&seat.stream), static_cast<Stream*>(&seat.relays)}) {
+    try {
+      stream->synchronize();
+    } catch (const std::exception& error) {
+      if (account.error.find("injected") == std::string::npos) account.error = error.what();
+    }
   }
 }
 
@@ -134,8 +141,11 @@ bool run_with_fault(const PoolPlan& plan, const Injected& injected) {
 class Hazard17 : public ::testing::TestWithParam<Fault> {};
 
 TEST_P(Hazard17, AWorkerThatFailsAtAnyOperationLeavesNoFalseResultAnywhere) {
-  for (const BackwardMode backward : {BackwardMode::kKeep, BackwardMode::kRefetch}) {
-    const PoolPlan plan = busy_plan(backward);
+  for (const auto& [backward, node_fetch] : {std::pair(BackwardMode::kKeep, false),
+                                             {BackwardMode::kRefetch, false},
+                                             {BackwardMode::kKeep, true},
+                                             {BackwardMode::kRefetch, true}}) {
+    const PoolPlan plan = busy_plan(backward, node_fetch);
     std::int64_t operation = 0;
     for (;; operation += matrix_fraction()) {
       SCOPED_TRACE(::testing::Message() << backward_name(backward) << ", operation " << operation);

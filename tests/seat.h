@@ -20,7 +20,7 @@ namespace libra::testing {
 struct Seat {
   explicit Seat(Transport& endpoint) : transport(endpoint) {}
   Seat(Transport& endpoint, AttentionBackend& backend)
-      : transport(endpoint), context{backend, endpoint, log} {}
+      : transport(endpoint), context{backend, endpoint, log, 0, &relays} {}
 
   /// Reserves the arena: with every worker's stream idle.
   std::unique_ptr<Pipeliner> pipeliner(const PoolPlan& plan) {
@@ -32,7 +32,8 @@ struct Seat {
   Transport& transport;
   ReferenceAttention attention;
   EventLog log;
-  WorkerContext context{attention, transport, log};
+  TaskQueue relays;
+  WorkerContext context{attention, transport, log, 0, &relays};
   TaskQueue stream;
 };
 

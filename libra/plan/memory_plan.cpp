@@ -103,9 +103,8 @@ ArenaLayout arena_layout(const Sizes& s, const PlanOptions& options) {
   // A slot per KV chunk: what others computed comes home whenever it is ready.
   arena.dk_home = backward.add(s.heads.kv_chunks, s.lent_rows, k_row);
   arena.dv_home = backward.add(s.heads.kv_chunks, s.lent_rows, v_row);
-  const std::int32_t relay_slots = std::min(2, s.heads.kv_chunks);
-  arena.dk_relay = backward.add(relay_slots, s.relayed_rows, k_row);
-  arena.dv_relay = backward.add(relay_slots, s.relayed_rows, v_row);
+  arena.dk_relay = backward.add(s.kv_slots, s.relayed_rows, k_row);
+  arena.dv_relay = backward.add(s.kv_slots, s.relayed_rows, v_row);
   arena.bytes = std::max(forward.end(), backward.end());
   return arena;
 }

@@ -43,7 +43,7 @@ struct ArenaLayout {
   /// Accumulation dtype, at home, of keys that others fetched: in kv_moves order, a slot per KV
   /// chunk.
   Region dk_home, dv_home;
-  Region dk_relay, dv_relay;  ///< likewise, at a relay: of keys passed on, two slots
+  Region dk_relay, dv_relay;  ///< likewise, at a relay: of keys passed on; with the slots of dk
   std::int64_t bytes = 0;
 };
 

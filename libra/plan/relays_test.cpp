@@ -82,7 +82,7 @@ TEST(Relays, TakeTurnsWhereFetchesAreEqual) {
               ElementsAre(0, 3, 0, 3));
 }
 
-TEST(Relays, HoldThreeSlotsOfKeysAndTwoOfTheGradientsOfOthers) {
+TEST(Relays, HoldThreeSlotsOfKeysAndOfTheirGradients) {
   PlanOptions options = two_nodes();
   options.shape = {4, 4, 4, 4};
   options.chunks = 4;
@@ -92,7 +92,7 @@ TEST(Relays, HoldThreeSlotsOfKeysAndTwoOfTheGradientsOfOthers) {
   EXPECT_EQ(memory[3].arena.dv.slots, 3);
   EXPECT_EQ(memory[3].arena.q.slots, 2);
   EXPECT_EQ(memory[3].arena.dk_relay.rows, 20);
-  EXPECT_EQ(memory[3].arena.dk_relay.slots, 2);
+  EXPECT_EQ(memory[3].arena.dk_relay.slots, 3);
   EXPECT_EQ(memory[2].arena.dk_relay.rows, 0);
   EXPECT_EQ(memory[0].arena.dk_home.rows, 20);  // to worker 1 and to the relay, not to worker 2
 }

@@ -116,14 +116,15 @@ BackwardTensors BackwardPass::tensors_of(const EntryGroup& group, std::int32_t c
 void BackwardPass::finish_chunk(std::int32_t chunk) {
   if (!heads().last_of_kv_chunk(chunk)) return;
   const std::int32_t kv_chunk = heads().kv_chunk_of(chunk);
-  relays() ? post_shares(kv_chunk) : post_key_gradients(kv_chunk);
+  relays() ? post_shares(kv_chunk) : post_key_gradients(kv_chunk, stream());
   add_own_share(kv_chunk);
-  if (relays() && kv_chunk > 0) send_sums(kv_chunk - 1);
+  if (relays_beside() && relays()) send_sums(kv_chunk);
+  if (sums_in_order() && kv_chunk > 0) send_sums(kv_chunk - 1);
 }
 
 // What others computed is added last, when it has had the time of all chunks to come home.
 void BackwardPass::finish() {
-  if (relays()) send_sums(heads().kv_chunks - 1);
+  if (sums_in_order()) send_sums(heads().kv_chunks - 1);
   for (std::int32_t kv_chunk = 0; kv_chunk < heads().kv_chunks; ++kv_chunk) {
     wait(goes_ahead() ? lent_gradients_[at(kv_chunk)] : key_gradients_[at(kv_chunk)]);
     add_others_share(kv_chunk);
@@ -138,8 +139,9 @@ void BackwardPass::finish() {
 void BackwardPass::post_home_extra(std::int32_t chunk) {
   if (!heads().last_of_kv_chunk(chunk)) return;
   const std::int32_t kv_chunk = heads().kv_chunk_of(chunk);
-  if (!relays() || kv_chunk > 0) post_lent_gradients(relays() ? kv_chunk - 1 : kv_chunk);
-  if (relays() && chunk == options().chunks - 1) post_lent_gradients(kv_chunk);
+  if (!sums_in_order()) return post_lent_gradients(kv_chunk);
+  if (kv_chunk > 0) post_lent_gradients(kv_chunk - 1);
+  if (chunk == options().chunks - 1) post_lent_gradients(kv_chunk);
 }
 
 void BackwardPass::post_lent_gradients(std::int32_t kv_chunk) {
@@ -151,32 +153,35 @@ void BackwardPass::post_lent_gradients(std::int32_t kv_chunk) {
 // Two exchanges of one tag: a relay needs what it receives before its own slot is free again.
 void BackwardPass::post_shares(std::int32_t kv_chunk) {
   std::byte* const memory = arena().memory;
-  Exchange out = exchange(Phase::kGradientReturn, kv_chunk, kRelayRound);
+  Exchange out = exchange(Phase::kGradientReturn, kv_chunk, kShareRound);
   Exchange in = out;
   routes().send_shares(out, &ArenaLayout::dk, kv_chunk, memory);
   routes().send_shares(out, &ArenaLayout::dv, kv_chunk, memory);
   routes().receive_shares(in, &ArenaLayout::dk, &ArenaLayout::dk_relay, kv_chunk, memory);
   routes().receive_shares(in, &ArenaLayout::dv, &ArenaLayout::dv_relay, kv_chunk, memory);
-  out.more = true;
+  out.more = !goes_ahead();
   shares_out_[at(kv_chunk)] = post(out);
   shares_in_[at(kv_chunk)] = post(in);
 }
 
+// Beside the pass's stream, shares that have come say that it has computed this worker's own: they
+// are posted after that.
 void BackwardPass::send_sums(std::int32_t kv_chunk) {
-  if (!program().relay_out.empty()) add_shares(kv_chunk);
-  post_key_gradients(kv_chunk);
+  const bool adds = !program().relay_out.empty();
+  Stream& used = adds && relays_beside() ? *context().relays : stream();
+  if (adds) add_shares(kv_chunk, used);
+  post_key_gradients(kv_chunk, used);
 }
 
 // In the order of destinations: relay_out is sorted by them.
-void BackwardPass::add_shares(std::int32_t kv_chunk) {
-  wait(shares_in_[at(kv_chunk)]);
-  const EventLog::Span span = context().log.span("backward node's shares", kv_chunk, stream());
+void BackwardPass::add_shares(std::int32_t kv_chunk, Stream& used) {
+  context().transport.wait(shares_in_[at(kv_chunk)], used);
   const auto& [base, layout] = arena();
   std::int64_t staged_row = 0;
   for (const RowMove& move : program().relay_out) {
     const auto add = [&](const TensorView& share, const TensorView& sum) {
       attention().add(sub_tensor(share, staged_row, move.rows, 0, share.heads),
-                      sub_tensor(sum, move.from_row, move.rows, 0, sum.heads), stream());
+                      sub_tensor(sum, move.from_row, move.rows, 0, sum.heads), used);
     };
     add(chunk_tensors().dk_sum(base, layout.dk_relay, kv_chunk),
         chunk_tensors().dk_sum(base, layout.dk, kv_chunk));
@@ -186,12 +191,12 @@ void BackwardPass::add_shares(std::int32_t kv_chunk) {
   }
 }
 
-void BackwardPass::post_key_gradients(std::int32_t kv_chunk) {
+void BackwardPass::post_key_gradients(std::int32_t kv_chunk, Stream& used) {
   Exchange gradients = exchange(Phase::kGradientReturn, kv_chunk);
   routes().send_gradients(gradients, &ArenaLayout::dk, kv_chunk, arena().memory);
   routes().send_gradients(gradients, &ArenaLayout::dv, kv_chunk, arena().memory);
   if (!goes_ahead()) receive_key_gradients(gradients, kv_chunk);
-  key_gradients_[at(kv_chunk)] = post(gradients);
+  key_gradients_[at(kv_chunk)] = context().transport.post(gradients, used);
 }
 
 void BackwardPass::receive_key_gradients(Exchange& gradients, std::int32_t kv_chunk) const {

@@ -3,8 +3,7 @@
 //
 // Gradients are accumulated in scratch and in the arena, in an order that depends on the plan
 // alone: own work first, then what destinations send home, by destination. A relay does the same
-// with the gradients of keys that it has passed on, one KV chunk after its own are there, and sends
-// the sums home.
+// with the gradients of keys that it has passed on, and sends the sums home.
 #pragma once
 
 #include <cstddef>
@@ -33,9 +32,9 @@ class BackwardPass final : public ChunkedPass {
   void clear_key_gradients(std::int32_t kv_chunk);
   BackwardTensors tensors_of(const EntryGroup& group, std::int32_t chunk) const;
   void post_shares(std::int32_t kv_chunk);
-  void add_shares(std::int32_t kv_chunk);
+  void add_shares(std::int32_t kv_chunk, Stream& used);
   void send_sums(std::int32_t kv_chunk);
-  void post_key_gradients(std::int32_t kv_chunk);
+  void post_key_gradients(std::int32_t kv_chunk, Stream& used);
   void post_lent_gradients(std::int32_t kv_chunk);
   void receive_key_gradients(Exchange& gradients, std::int32_t kv_chunk) const;
   void add_own_share(std::int32_t kv_chunk);
@@ -50,6 +49,7 @@ class BackwardPass final : public ChunkedPass {
   void convert_gradients();
 
   bool relays() const { return program().has_relays; }
+  bool sums_in_order() const { return relays() && !relays_beside(); }
   bool refetches() const { return options().backward == BackwardMode::kRefetch; }
 
   BackwardTensors own_;           // dq, dk, dv: the caller's, in the storage dtype

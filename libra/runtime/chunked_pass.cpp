@@ -46,7 +46,7 @@ void ChunkedPass::enqueue() {
   begin();
   post_first_dispatches();
   compute_local();
-  if (relays_keys()) pass_on_keys(0);
+  if (relays_keys()) pass_on_first_keys();
   for (std::int32_t chunk = 0; chunk < options().chunks; ++chunk) run_chunk(chunk);
   finish();
   for (const Handle handle : lent_) wait(handle);
@@ -73,7 +73,7 @@ void ChunkedPass::run_chunk(std::int32_t chunk) {
   const std::int32_t kv_chunk = heads().kv_chunk_of(chunk);
   if (chunk > 0 && new_keys && relays_keys()) post_keys(kv_chunk + kKeySlots - 1);
   if (chunk > 0) post_dispatch(chunk + kSlots - 1);
-  if (new_keys && relays_keys()) pass_on_keys(kv_chunk + 1);
+  if (new_keys && relays_keys()) pass_on_next_keys(kv_chunk);
   if (new_keys) copy_resident_keys(kv_chunk);
   wait_for_inputs(chunk);
   if (chunk >= kSlots) wait(returned_[at(chunk - kSlots)]);
@@ -176,20 +176,43 @@ void ChunkedPass::post_keys(std::int32_t kv_chunk) {
   if (!goes_ahead_) add_key_sends(keys, kv_chunk);
   add_key_receives(keys, kv_chunk);
   keys_[at(kv_chunk)] = post(keys);
+  if (relays_beside()) receive_passed(kv_chunk);
 }
 
-// Two exchanges of one tag, as this worker needs what it receives before its slot is free again.
-void ChunkedPass::pass_on_keys(std::int32_t kv_chunk) {
+void ChunkedPass::pass_on_first_keys() {
+  if (!relays_beside()) return pass_on_in_order(0);
+  for (std::int32_t kv_chunk = 0; kv_chunk < kKeySlots; ++kv_chunk) pass_on(kv_chunk);
+}
+
+// Before `kv_chunk` is computed: the next one in order, or those that were dispatched last.
+void ChunkedPass::pass_on_next_keys(std::int32_t kv_chunk) {
+  if (!relays_beside()) return pass_on_in_order(kv_chunk + 1);
+  if (kv_chunk > 0) pass_on(kv_chunk + kKeySlots - 1);
+}
+
+void ChunkedPass::pass_on_in_order(std::int32_t kv_chunk) {
+  pass_on(kv_chunk);
+  receive_passed(kv_chunk);
+}
+
+// Two exchanges of one tag with receive_passed(): what a worker receives it needs before what it
+// passes on has to have left.
+void ChunkedPass::pass_on(std::int32_t kv_chunk) {
   if (kv_chunk >= heads().kv_chunks) return;
-  if (!program().relay_out.empty()) wait(keys_[at(kv_chunk)]);
+  Stream& used = relays_beside() ? *context().relays : stream();
+  if (!program().relay_out.empty()) context().transport.wait(keys_[at(kv_chunk)], used);
   Exchange out = key_exchange(kv_chunk, kRelayRound);
-  Exchange in = out;
+  for (const Leg& leg : legs_.keys) routes().pass_on_keys(out, leg.region, kv_chunk, arena_);
+  out.more = !goes_ahead_;
+  passed_on_[at(kv_chunk)] = context().transport.post(out, used);
+}
+
+void ChunkedPass::receive_passed(std::int32_t kv_chunk) {
+  if (kv_chunk >= heads().kv_chunks) return;
+  Exchange in = key_exchange(kv_chunk, kRelayRound);
   for (const Leg& leg : legs_.keys) {
-    routes().pass_on_keys(out, leg.region, kv_chunk, arena_);
     routes().receive_passed_keys(in, leg.region, kv_chunk, arena_);
   }
-  out.more = true;
-  passed_on_[at(kv_chunk)] = post(out);
   passed_[at(kv_chunk)] = post(in);
 }
 

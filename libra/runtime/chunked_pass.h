@@ -13,14 +13,16 @@
 // work, receives among it, runs in one in-order queue.
 //
 // Relays. Where keys are passed on within nodes, those of a KV chunk are dispatched two KV chunks
-// before they are used, apart from the queries, and passed on one before:
+// before they are used, apart from the queries, so that both rounds run under computation:
 //
 //   keys 2            keys 3            keys 4
 //   pass on 1         pass on 2         pass on 3
 //   compute 0         compute 1         compute 2          (KV chunks)
 //
-// so that both rounds run under computation, in order on the one stream; keys have a third slot for
-// that. Tags tell the rounds apart.
+// Keys and their gradients have a third slot for that. A relay passes keys on, adds gradients and
+// sends their sums on a stream of its own (WorkerContext::relays), so that its node never waits for
+// its computation; without one, in order on the pass's stream: keys before the computation of the
+// KV chunk before, sums after that of the next. Tags tell the rounds apart.
 //
 // Slots. Arenas have two slots per tensor, so the first two dispatches run under the local work.
 // The dispatch of chunk i + 1 goes where chunk i - 1 was, whose computation is enqueued already.
@@ -100,14 +102,16 @@ class ChunkedPass {
   Handle post(const Exchange& exchange) { return context().transport.post(exchange, stream()); }
   void wait(Handle handle) { context().transport.wait(handle, stream()); }
   /// Rounds of tags: what goes between homes and destinations; keys that do so ahead of queries;
-  /// what goes between relays and destinations.
-  static constexpr std::int32_t kHomeRound = 0, kKeyRound = 1, kRelayRound = 2;
+  /// keys from relays; gradients to relays.
+  static constexpr std::int32_t kHomeRound = 0, kKeyRound = 1, kRelayRound = 2, kShareRound = 3;
   Exchange exchange(Phase phase, std::int32_t chunk, std::int32_t round = kHomeRound) const {
     return {{step_, phase, chunk, round}, {}, {}, false};
   }
 
   /// Whether the home's part of all chunks is posted when the pass begins.
   bool goes_ahead() const { return goes_ahead_; }
+  /// Whether relays work beside this pass's stream.
+  bool relays_beside() const { return goes_ahead_ && context().relays != nullptr; }
 
   const PlanOptions& options() const { return arguments_.plan.options; }
   const WorkerProgram& program() const { return arguments_.program; }
@@ -133,7 +137,11 @@ class ChunkedPass {
   void lend_in_rounds();
   void post_first_dispatches();
   void post_keys(std::int32_t kv_chunk);
-  void pass_on_keys(std::int32_t kv_chunk);
+  void pass_on_first_keys();
+  void pass_on_in_order(std::int32_t kv_chunk);
+  void pass_on_next_keys(std::int32_t kv_chunk);
+  void pass_on(std::int32_t kv_chunk);
+  void receive_passed(std::int32_t kv_chunk);
   void wait_for_inputs(std::int32_t chunk);
   Exchange key_exchange(std::int32_t kv_chunk, std::int32_t round) const;
   void add_sends(Exchange& exchange, std::int32_t chunk) const;

@@ -39,6 +39,10 @@ struct WorkerContext {
   Transport& transport;
   EventLog& log;
   std::int32_t next_step = 0;  ///< counts passes; equal on all workers
+  /// Beside the passes' streams and of their kind: on it a relay passes keys on, and adds and sends
+  /// gradients, as soon as these have come. Null, or a transport that cannot have posts wait: it
+  /// does so on the pass's stream in between its own work. Idle when the pass's stream is past.
+  Stream* relays = nullptr;
 };
 
 class Pipeliner {

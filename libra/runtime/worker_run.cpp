@@ -91,7 +91,21 @@ WorkerRun::WorkerRun(const PoolPlan& plan, const WorkerSite& site)
       context_{site.attention, site.transport, log_, site.first_step},
       stream_(site.memory.make_stream()),
       pipeliner_(agreed(plan, context_, *stream_), context_) {
+  if (pipeliner_.program().has_relays) {
+    relays_ = site_.memory.make_stream();
+    context_.relays = relays_.get();
+  }
   site_.transport.reserve_arena(max_arena_bytes(plan));  // the same on every worker
+}
+
+// The cause may lie beside the stream.
+void WorkerRun::synchronize() const {
+  try {
+    stream_->synchronize();
+  } catch (const TransportError&) {
+    if (relays_ != nullptr) relays_->synchronize();
+    throw;
+  }
 }
 
 void WorkerRun::execute(const SequenceTensors& sequence, double softmax_scale) {
@@ -114,10 +128,10 @@ void WorkerRun::execute(const SequenceTensors& sequence, double softmax_scale) {
                          dk.view(), dv.view()},
                         softmax_scale, saved.get(), scratch.get(), *stream_);
   } catch (const TransportError&) {
-    stream_->synchronize();  // throws the cause if it was this worker's own stream
+    synchronize();  // throws the cause if it was this worker's own
     throw;
   }
-  stream_->synchronize();
+  synchronize();
   for (Mirror* output : {&o, &lse, &dq, &dk, &dv}) output->fetch();
   records_ = site_.transport.take_records();
 }

@@ -64,13 +64,15 @@ class WorkerRun {
   const std::vector<ExchangeRecord>& records() const { return records_; }
 
  private:
+  void synchronize() const;
+
   const PoolPlan& plan_;
   WorkerSite site_;
   EventLog log_;
   WorkerContext context_;
   LayerOutputs outputs_;
   std::vector<ExchangeRecord> records_;
-  std::unique_ptr<Stream> stream_;  // below what its work uses
+  std::unique_ptr<Stream> stream_, relays_;  // below what their work uses
   Pipeliner pipeliner_;
 };
 

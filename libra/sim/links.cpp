@@ -14,15 +14,17 @@ constexpr double kMicro = 1e-6;
 
 }  // namespace
 
-void FlowTable::add(std::int32_t from, std::int32_t to, std::int64_t q_rows, std::int64_t kv_rows) {
+void FlowTable::add(std::int32_t from, std::int32_t to, std::int64_t q_rows, std::int64_t kv_rows,
+                    std::int64_t relay_rows) {
   if (from == to) return;
   if (flows_.empty() || flows_.back().from != from || flows_.back().to != to) {
     const bool inter =
         (first_gpu_ + from) / cluster_.gpus_per_node != (first_gpu_ + to) / cluster_.gpus_per_node;
-    flows_.push_back({from, to, inter, 0, 0});
+    flows_.push_back({from, to, inter});
   }
   flows_.back().q_rows += static_cast<double>(q_rows);
   flows_.back().kv_rows += static_cast<double>(kv_rows);
+  flows_.back().relay_rows += static_cast<double>(relay_rows);
 }
 
 void FlowTable::finish() {
@@ -35,6 +37,7 @@ void FlowTable::finish() {
     if (last.from == flows_[i].from && last.to == flows_[i].to) {
       last.q_rows += flows_[i].q_rows;
       last.kv_rows += flows_[i].kv_rows;
+      last.relay_rows += flows_[i].relay_rows;
     } else {
       flows_[++kept] = flows_[i];
     }
@@ -48,8 +51,8 @@ std::vector<FlowTable::Ports> FlowTable::ports(const RowBytes& row) const {
   std::vector<Ports> ports(at(workers_));
   for (const FlowRows& flow : flows_) {
     const auto link = static_cast<std::size_t>(flow.inter_node);
-    const double out = (flow.q_rows * row.q_out + flow.kv_rows * row.kv_out) / rates.at(link);
-    const double back = (flow.q_rows * row.q_back + flow.kv_rows * row.kv_back) / rates.at(link);
+    const double out = flow.out(row) / rates.at(link);
+    const double back = flow.back(row) / rates.at(link);
     ports[at(flow.from)].out[link] += out;
     ports[at(flow.to)].in[link] += out;
     ports[at(flow.to)].out[link] += back;
@@ -71,14 +74,25 @@ std::vector<double> FlowTable::seconds(const RowBytes& row) const {
   };
   for (const FlowRows& flow : flows_) {
     const auto link = static_cast<std::size_t>(flow.inter_node);
-    if (flow.q_rows * row.q_out + flow.kv_rows * row.kv_out > 0) {
-      transfer(flow.from, flow.to, link);
-    }
-    if (flow.q_rows * row.q_back + flow.kv_rows * row.kv_back > 0) {
-      transfer(flow.to, flow.from, link);
-    }
+    if (flow.out(row) > 0) transfer(flow.from, flow.to, link);
+    if (flow.back(row) > 0) transfer(flow.to, flow.from, link);
   }
   return seconds;
+}
+
+std::vector<double> FlowTable::seconds_after(std::vector<double> before,
+                                             const RowBytes& row) const {
+  const std::vector<double> alone = before;
+  const auto begins_after = [&](std::int32_t sender, std::int32_t receiver) {
+    before[at(receiver)] = std::max(before[at(receiver)], alone[at(sender)]);
+  };
+  for (const FlowRows& flow : flows_) {
+    if (flow.out(row) > 0) begins_after(flow.from, flow.to);
+    if (flow.back(row) > 0) begins_after(flow.to, flow.from);
+  }
+  const std::vector<double> then = seconds(row);
+  for (std::size_t worker = 0; worker < then.size(); ++worker) before[worker] += then[worker];
+  return before;
 }
 
 double FlowTable::busiest_port_seconds(const RowBytes& row) const {
@@ -94,9 +108,7 @@ double FlowTable::busiest_port_seconds(const RowBytes& row) const {
 LinkBytes FlowTable::bytes(const RowBytes& row) const {
   LinkBytes bytes;
   for (const FlowRows& flow : flows_) {
-    const double moved =
-        flow.q_rows * (row.q_out + row.q_back) + flow.kv_rows * (row.kv_out + row.kv_back);
-    (flow.inter_node ? bytes.inter_node : bytes.nvlink) += moved;
+    (flow.inter_node ? bytes.inter_node : bytes.nvlink) += flow.out(row) + flow.back(row);
   }
   return bytes;
 }

@@ -18,18 +18,23 @@
 
 namespace libra {
 
-/// Bytes of one row in a phase: of queries and of keys, along the flows and against them.
+/// Bytes of one row in a phase: of queries, of keys, and of keys that a relay passes on; along the
+/// flows and against them.
 struct RowBytes {
   double q_out = 0;
   double kv_out = 0;
   double q_back = 0;
   double kv_back = 0;
+  double relay_out = 0;
+  double relay_back = 0;
 
   RowBytes& operator+=(const RowBytes& other) {
     q_out += other.q_out;
     kv_out += other.kv_out;
     q_back += other.q_back;
     kv_back += other.kv_back;
+    relay_out += other.relay_out;
+    relay_back += other.relay_back;
     return *this;
   }
 };
@@ -54,7 +59,8 @@ class FlowTable {
       : workers_(workers), cluster_(std::move(cluster)), first_gpu_(first_gpu) {}
 
   /// Rows from one worker to another. Neighbours in the order of adding are joined.
-  void add(std::int32_t from, std::int32_t to, std::int64_t q_rows, std::int64_t kv_rows);
+  void add(std::int32_t from, std::int32_t to, std::int64_t q_rows, std::int64_t kv_rows,
+           std::int64_t relay_rows = 0);
 
   /// Joins all flows between the same two workers. Call once, after the last add().
   void finish();
@@ -62,6 +68,10 @@ class FlowTable {
   /// By worker: until all that it sends and receives in one phase has arrived; 0 if nothing.
   /// O(flows + workers).
   std::vector<double> seconds(const RowBytes& row) const;
+
+  /// The same for a phase whose flows begin when their senders are done with the one before, which
+  /// took these seconds by worker; both together.
+  std::vector<double> seconds_after(std::vector<double> before, const RowBytes& row) const;
 
   LinkBytes bytes(const RowBytes& row) const;
 
@@ -75,6 +85,14 @@ class FlowTable {
     bool inter_node = false;
     double q_rows = 0;
     double kv_rows = 0;
+    double relay_rows = 0;
+
+    double out(const RowBytes& row) const {
+      return q_rows * row.q_out + kv_rows * row.kv_out + relay_rows * row.relay_out;
+    }
+    double back(const RowBytes& row) const {
+      return q_rows * row.q_back + kv_rows * row.kv_back + relay_rows * row.relay_back;
+    }
   };
   /// Seconds that each port of a worker needs for its bytes.
   struct Ports {

@@ -63,6 +63,21 @@ TEST(FlowTable, LatencyIsAddedOncePerPhase) {
   EXPECT_DOUBLE_EQ(flows.seconds({.kv_out = 1})[1], 0);  // nothing of it is there
 }
 
+TEST(FlowTable, APhaseAfterAnotherBeginsWhenItsSendersAreDone) {
+  FlowTable flows(4, kCluster, 0);
+  flows.add(2, 1, 0, 10);     // across
+  flows.add(1, 0, 0, 0, 10);  // passed on
+  flows.finish();
+  const std::vector<double> before = flows.seconds({.kv_out = 1});
+  EXPECT_DOUBLE_EQ(before[1], 100 * kNs);
+  EXPECT_DOUBLE_EQ(before[0], 0);
+  const std::vector<double> seconds = flows.seconds_after(before, {.relay_out = 1});
+  EXPECT_DOUBLE_EQ(seconds[0], 110 * kNs);
+  EXPECT_DOUBLE_EQ(seconds[1], 110 * kNs);
+  EXPECT_DOUBLE_EQ(seconds[2], 100 * kNs);
+  EXPECT_DOUBLE_EQ(seconds[3], 0);
+}
+
 TEST(FlowTable, NoPhaseIsShorterThanItsBusiestPort) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(::testing::Message() << "seed " << seed);

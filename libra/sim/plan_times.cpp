@@ -1,6 +1,7 @@
 #include "libra/sim/plan_times.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "libra/base/index.h"
@@ -141,16 +142,27 @@ class CallCounter {
 FlowTable flow_table(const Environment& environment, const PoolPlan& plan, std::int64_t first_gpu) {
   FlowTable flows(plan.workers(), environment.scenario().cluster, first_gpu);
   for (const RowMove& move : plan.exchange.q_moves) flows.add(move.from, move.to, move.rows, 0);
-  for (const RowMove& move : plan.exchange.kv_moves) flows.add(move.from, move.to, 0, move.rows);
+  for (const RowMove& move : plan.exchange.kv_moves) {
+    const bool relayed = move.round > 0;
+    flows.add(move.from, move.to, 0, relayed ? 0 : move.rows, relayed ? move.rows : 0);
+  }
   flows.finish();
   return flows;
 }
 
-// What a pass sends per chunk: along the moves before it is computed, against them after.
+// What is under way in one phase of overlap.h: the second step hangs on what the first brings.
+struct PhaseBytes {
+  RowBytes first;
+  RowBytes then;
+};
+
+// What a pass sends per chunk: along the moves before it is computed, against them after. With
+// relays as chunked_pass.h has it: keys one KV chunk ahead, then passed on; shares of gradients,
+// then their sums.
 class ChunkBytes {
  public:
   ChunkBytes(const PoolPlan& plan, bool backward)
-      : heads_(plan.heads()), chunks_(plan.options.chunks) {
+      : heads_(plan.heads()), chunks_(plan.options.chunks), relays_(has_relays(plan.exchange)) {
     const AttentionShape& shape = plan.options.shape;
     const DType storage = plan.options.storage;
     const auto q = static_cast<double>(q_token_bytes(shape, heads_.shard_heads, storage));
@@ -164,44 +176,64 @@ class ChunkBytes {
     } else {
       row_ = {q, kv, o + (plan.options.lse_goes_home() ? lse : 0), 0};
     }
+    row_.relay_out = row_.kv_out;
+    row_.relay_back = row_.kv_back;
   }
 
   RowBytes whole() const { return row_; }
 
-  /// What is under way in each phase of overlap.h.
-  std::vector<RowBytes> phases() const {
-    std::vector<RowBytes> phases(at(chunks_) + 2);
+  /// In each phase of overlap.h.
+  std::vector<PhaseBytes> phases() const {
+    std::vector<PhaseBytes> phases(at(chunks_) + 2);
     for (std::int32_t chunk = 0; chunk < chunks_; ++chunk) {
-      phases[at(chunk)] += dispatch(chunk);
-      phases[at(chunk) + 2] += back(chunk);
+      phases[at(chunk)].first.q_out += row_.q_out / chunks_;
+      phases[at(chunk) + 2].first.q_back += row_.q_back / chunks_;
+    }
+    for (std::int32_t kv_chunk = 0; kv_chunk < heads_.kv_chunks; ++kv_chunk) {
+      relays_ ? add_relayed_keys(kv_chunk, phases) : add_keys(kv_chunk, phases);
     }
     return phases;
   }
 
  private:
-  RowBytes dispatch(std::int32_t chunk) const {
-    RowBytes bytes{row_.q_out / chunks_, 0, 0, 0};
-    if (heads_.first_of_kv_chunk(chunk)) bytes.kv_out = row_.kv_out / heads_.kv_chunks;
-    return bytes;
+  std::size_t first_chunk(std::int32_t kv_chunk) const {
+    return at(kv_chunk * heads_.chunks_per_kv_chunk);
+  }
+  // When the results of the KV chunk's last chunk are under way.
+  std::size_t return_phase(std::int32_t kv_chunk) const { return first_chunk(kv_chunk + 1) + 1; }
+
+  void add_keys(std::int32_t kv_chunk, std::vector<PhaseBytes>& phases) const {
+    phases[first_chunk(kv_chunk)].first.kv_out += row_.kv_out / heads_.kv_chunks;
+    phases[return_phase(kv_chunk)].first.kv_back += row_.kv_back / heads_.kv_chunks;
   }
 
-  RowBytes back(std::int32_t chunk) const {
-    RowBytes bytes{0, 0, row_.q_back / chunks_, 0};
-    if (heads_.last_of_kv_chunk(chunk)) bytes.kv_back = row_.kv_back / heads_.kv_chunks;
-    return bytes;
+  // Keys are two KV chunks ahead at most; the first two are passed on as soon as they have come.
+  void add_relayed_keys(std::int32_t kv_chunk, std::vector<PhaseBytes>& phases) const {
+    const double parts = heads_.kv_chunks;
+    const bool at_once = kv_chunk < 2;
+    phases[first_chunk(at_once ? kv_chunk : kv_chunk - 1)].first.kv_out += row_.kv_out / parts;
+    PhaseBytes& passed = phases[first_chunk(kv_chunk)];
+    (at_once ? passed.then : passed.first).relay_out += row_.relay_out / parts;
+    phases[return_phase(kv_chunk)].first.relay_back += row_.relay_back / parts;
+    phases[return_phase(kv_chunk)].then.kv_back += row_.kv_back / parts;
   }
 
   HeadSplit heads_;
   std::int32_t chunks_;
+  bool relays_;
   RowBytes row_;
 };
 
 // [phase][worker]
 std::vector<std::vector<double>> exchange_seconds(const FlowTable& flows, const ChunkBytes& bytes) {
   std::vector<std::vector<double>> seconds;
-  const std::vector<RowBytes> phases = bytes.phases();
+  const std::vector<PhaseBytes> phases = bytes.phases();
   seconds.reserve(phases.size());
-  for (const RowBytes& phase : phases) seconds.push_back(flows.seconds(phase));
+  for (const PhaseBytes& phase : phases) {
+    seconds.push_back(flows.seconds(phase.first));
+    if (phase.then.relay_out + phase.then.kv_back == 0) continue;
+    seconds.back() = flows.seconds_after(std::move(seconds.back()), phase.then);
+  }
   return seconds;
 }
 

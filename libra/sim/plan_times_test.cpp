@@ -64,6 +64,43 @@ TEST(PlanTimes, LocalWorkIsInEveryChunkInFaithfulMode) {
   EXPECT_DOUBLE_EQ(chunked.workers[0].forward, 20 * kMicrosecond + 72 * kNanosecond);
 }
 
+// Sequence {8} on four ranks of two nodes, nothing moved. Worker 3 fetches rows 0 to 5, 2 gets rows
+// 0 to 3 from it; a row of K and V is 16 bytes, 10 ns a byte between nodes.
+PoolPlan relayed_plan(std::int32_t chunks) {
+  PlanOptions options = tiny_scenario().plan;
+  options.cp = 4;
+  options.chunks = chunks;
+  options.gpus_per_node = 2;
+  options.node_fetch = true;
+  return rebuild_plan(options, {sequence({8})}, {6, 14, 22, 30}, {0, 1, 2, 3});
+}
+
+Environment two_node_environment() {
+  Scenario scenario = tiny_scenario();
+  scenario.cluster.gpus_per_node = 2;
+  return {scenario, flat_device()};
+}
+
+TEST(PlanTimes, ARelayPassesOnWhatHasCome) {
+  const Environment environment = two_node_environment();
+  const PoolTimes times = plan_times(environment, relayed_plan(1), {0, 0, false});
+  // 64 bytes cross to worker 3, then go on to worker 2, which has sent 32 bytes before.
+  EXPECT_DOUBLE_EQ(times.workers[3].forward, 30 * kMicrosecond + (640 + 64) * kNanosecond);
+  EXPECT_DOUBLE_EQ(times.workers[2].forward, 22 * kMicrosecond + (640 + 64) * kNanosecond);
+  EXPECT_DOUBLE_EQ(times.forward_bytes.inter_node, 64);
+  EXPECT_DOUBLE_EQ(times.forward_bytes.nvlink, 32 + 32 + 64);
+  // Gradients in fp32, twice the bytes: to the relay, then their sum home.
+  EXPECT_DOUBLE_EQ(times.workers[3].backward, 75 * kMicrosecond + (128 + 1280) * kNanosecond);
+  EXPECT_DOUBLE_EQ(times.backward_bytes.inter_node, 128);
+}
+
+TEST(PlanTimes, OnlyTheFirstKeysOfARelayAndTheLastSumsAreExposed) {
+  const Environment environment = two_node_environment();
+  const PoolTimes times = plan_times(environment, relayed_plan(2), {0, 0, true});
+  EXPECT_DOUBLE_EQ(times.workers[3].forward, 30 * kMicrosecond + (320 + 32) * kNanosecond);
+  EXPECT_DOUBLE_EQ(times.workers[3].backward, 75 * kMicrosecond + (64 + 640) * kNanosecond);
+}
+
 TEST(PlanTimes, SlowGpusTakeLonger) {
   Scenario scenario = tiny_scenario();
   scenario.cluster.gpu_variation = 0.1;

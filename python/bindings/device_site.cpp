@@ -36,10 +36,12 @@ class DeviceSite final : public Site {
   DeviceSite(const DevicePlace& place, const TransportOptions& options)
       : device_(checked(place.device)),
         attention_(device_),
+        relays_(device_),
         transport_(make_transport(place, options)) {}
 
   Transport& transport() override { return *transport_; }
   AttentionBackend& attention() override { return attention_; }
+  Stream* relays() override { return &relays_; }
   bool blocks() const override { return false; }
 
   Stream& stream(std::uintptr_t handle) override {
@@ -53,6 +55,7 @@ class DeviceSite final : public Site {
  private:
   std::int32_t device_;
   CudnnAttention attention_;
+  CudaStream relays_;
   std::map<std::uintptr_t, std::unique_ptr<CudaStream>> streams_;  // the framework's, by handle
   std::unique_ptr<Transport> transport_;                           // last: it uses the streams
 };

@@ -21,6 +21,7 @@ class HostSite final : public Site {
   Transport& transport() override { return *transport_; }
   AttentionBackend& attention() override { return attention_; }
   Stream& stream(std::uintptr_t) override { return stream_; }
+  Stream* relays() override { return nullptr; }
   bool blocks() const override { return true; }
 
  private:
@@ -36,7 +37,8 @@ std::unique_ptr<Site> make_host_site(std::unique_ptr<Transport> transport) {
 }
 
 PoolWorker::PoolWorker(std::unique_ptr<Site> site)
-    : site_(std::move(site)), context_{site_->attention(), site_->transport(), log_} {
+    : site_(std::move(site)),
+      context_{site_->attention(), site_->transport(), log_, 0, site_->relays()} {
   log_.enable(site_->blocks());
 }
 

@@ -29,6 +29,8 @@ class Site {
   virtual AttentionBackend& attention() = 0;
   /// The stream that the caller's framework calls `handle`; 0 on a CPU.
   virtual Stream& stream(std::uintptr_t handle) = 0;
+  /// As WorkerContext::relays.
+  virtual Stream* relays() = 0;
   /// Whether passes are done on return, as CPU tensors must be.
   virtual bool blocks() const = 0;
 };

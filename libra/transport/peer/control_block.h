@@ -24,7 +24,7 @@
 namespace libra::peer {
 
 /// Limits of a tag on this transport.
-constexpr std::int32_t kPhases = 6, kMaxChunks = 64, kMaxRounds = 3;
+constexpr std::int32_t kPhases = 6, kMaxChunks = 64, kMaxRounds = 4;
 constexpr std::int32_t kSlots = kPhases * kMaxChunks * kMaxRounds;
 /// Bytes of one mail, and how many from one worker to another are kept apart.
 constexpr std::int64_t kMailBytes = 64;
