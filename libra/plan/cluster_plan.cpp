@@ -24,42 +24,63 @@ struct PortSeconds {
   }
 };
 
-std::vector<PortSeconds> port_seconds(const TrafficReport& traffic, const Cluster& cluster) {
-  constexpr double kGiga = 1e9;
-  std::vector<PortSeconds> ports(at(traffic.workers));
-  for (const Flow& flow : traffic.flows) {
-    const auto bytes = static_cast<double>(flow.bytes) / kGiga;
-    PortSeconds& from = ports[at(flow.from)];
-    PortSeconds& to = ports[at(flow.to)];
-    if (cluster.node_of(flow.from) == cluster.node_of(flow.to)) {
-      from.nvlink_out += bytes / cluster.nvlink_gb_per_s;
-      to.nvlink_in += bytes / cluster.nvlink_gb_per_s;
-    } else {
-      from.network_out += bytes / cluster.inter_node_gb_per_s;
-      to.network_in += bytes / cluster.inter_node_gb_per_s;
+// All workers' ports, as rows move.
+class Ports {
+ public:
+  Ports(const PoolPlan& plan, const Cluster& cluster)
+      : cluster_(&cluster), ports_(at(plan.workers())) {}
+
+  /// `out` bytes a row along the moves, `back` against them.
+  void add(const std::vector<RowMove>& moves, std::int64_t out, std::int64_t back) {
+    for (const RowMove& move : moves) {
+      if (out > 0) add(move.from, move.to, static_cast<double>(move.rows * out));
+      if (back > 0) add(move.to, move.from, static_cast<double>(move.rows * back));
     }
   }
-  return ports;
-}
+
+  const PortSeconds& of(std::int32_t worker) const { return ports_[at(worker)]; }
+
+ private:
+  void add(std::int32_t from, std::int32_t to, double bytes) {
+    constexpr double kNano = 1e-9;
+    PortSeconds& sender = ports_[at(from)];
+    PortSeconds& receiver = ports_[at(to)];
+    if (cluster_->node_of(from) == cluster_->node_of(to)) {
+      const double seconds = bytes * kNano / cluster_->nvlink_gb_per_s;
+      sender.nvlink_out += seconds;
+      receiver.nvlink_in += seconds;
+    } else {
+      const double seconds = bytes * kNano / cluster_->inter_node_gb_per_s;
+      sender.network_out += seconds;
+      receiver.network_in += seconds;
+    }
+  }
+
+  const Cluster* cluster_;
+  std::vector<PortSeconds> ports_;
+};
 
 // One pass of one worker: chunks hide what is exchanged, but for what the first one waits for and
 // what the last one leaves. Of queries and results that is one chunk's; of keys a KV head's, if
 // there are fewer of these than chunks.
 class PassPrediction {
  public:
-  PassPrediction(const PoolPlan& plan, const Cluster& cluster, const TrafficReport& all,
-                 const TrafficReport& keys)
+  PassPrediction(const PoolPlan& plan, const Cluster& cluster, const RowBytes& row)
       : cluster_(cluster),
         chunks_(plan.options.chunks),
         key_chunks_(std::min<double>(chunks_, std::max(1, plan.heads().kv_shard_heads))),
         relays_(has_relays(plan.exchange)),
-        all_(port_seconds(all, cluster)),
-        keys_(port_seconds(keys, cluster)) {}
+        keys_(plan, cluster),
+        all_(plan, cluster) {
+    keys_.add(plan.exchange.kv_moves, row.kv_out, row.kv_back);
+    all_ = keys_;
+    all_.add(plan.exchange.q_moves, row.q_out, row.q_back);
+  }
 
   double seconds(std::int32_t worker, double compute) const {
-    const double all = all_[at(worker)].busiest();
+    const double all = all_.of(worker).busiest();
     if (all == 0) return compute;
-    const double keys = std::min(all, keys_[at(worker)].busiest());
+    const double keys = std::min(all, keys_.of(worker).busiest());
     const double exposed = (all - keys) / chunks_ + keys / key_chunks_;
     const double hidden = all - exposed;
     return std::max(compute + cluster_.overlap_loss * std::min(compute, hidden), hidden) + exposed +
@@ -69,7 +90,7 @@ class PassPrediction {
  private:
   // A phase for each chunk, the last return, and a relay's round that nothing hides.
   double latency(std::int32_t worker) const {
-    const PortSeconds& ports = all_[at(worker)];
+    const PortSeconds& ports = all_.of(worker);
     const bool network = ports.network_in + ports.network_out > 0;
     const double phase_us = network ? cluster_.inter_node_latency_us : cluster_.nvlink_latency_us;
     return 1e-6 * ((chunks_ + 1) * phase_us + (relays_ ? cluster_.nvlink_latency_us : 0));
@@ -79,8 +100,8 @@ class PassPrediction {
   double chunks_;
   double key_chunks_;
   bool relays_;
-  std::vector<PortSeconds> all_;
-  std::vector<PortSeconds> keys_;
+  Ports keys_;
+  Ports all_;
 };
 
 // The baselines stay as they are.
@@ -99,6 +120,15 @@ PoolPlan at_home(const PoolPlan& plan) {
                                      std::move(home.placement.destination));
   home.exchange = plan_exchange(plan.options, plan.layout, plan.tiling, home.placement);
   return home;
+}
+
+// The same tiles with another tau.
+PoolPlan with_tau(const PoolPlan& plan, std::int32_t tau_ppm) {
+  PoolPlan looser = plan;
+  looser.options.tau_ppm = tau_ppm;
+  looser.placement = place_tiles(looser.options, looser.layout, looser.tiling);
+  looser.exchange = plan_exchange(looser.options, looser.layout, looser.tiling, looser.placement);
+  return looser;
 }
 
 PoolPlan without_relays(const PoolPlan& plan) {
@@ -154,8 +184,8 @@ class Fastest {
 double predicted_seconds(const PoolPlan& plan, const Cluster& cluster) {
   constexpr double kPico = 1e-12;
   constexpr double kForwardShare = 1 / 3.5;  // by FLOPs
-  const PassPrediction forward(plan, cluster, forward_traffic(plan), forward_key_traffic(plan));
-  const PassPrediction backward(plan, cluster, backward_traffic(plan), backward_key_traffic(plan));
+  const PassPrediction forward(plan, cluster, forward_row_bytes(plan));
+  const PassPrediction backward(plan, cluster, backward_row_bytes(plan, plan.options.backward));
   double slowest = 0;
   for (std::int32_t worker = 0; worker < plan.workers(); ++worker) {
     const double compute =
@@ -193,11 +223,9 @@ PoolPlan make_plan_for(const Cluster& cluster, const PlanOptions& options,
     wished = *halves;
     offer_whole();
   }
-  wished = fastest.plan().options;
   for (std::int64_t tau = wished.tau_ppm; tau < kMaxTauPpm && fastest.waits_for_links();) {
     tau = std::min<std::int64_t>(tau * 4, kMaxTauPpm);
-    wished.tau_ppm = static_cast<std::int32_t>(tau);
-    if (!fastest.offer(make_plan(wished, sequences, picoseconds))) break;
+    if (!fastest.offer(with_tau(fastest.plan(), static_cast<std::int32_t>(tau)))) break;
   }
   offer_direct(home);
   fastest.offer(std::move(home));

@@ -11,22 +11,6 @@
 namespace libra {
 namespace {
 
-// Bytes of one row of one shard, all chunks together.
-struct RowBytes {
-  std::int64_t q, o, lse, kv, kv_gradient;
-
-  explicit RowBytes(const PoolPlan& plan) {
-    const HeadSplit heads = plan.heads();
-    const AttentionShape& shape = plan.options.shape;
-    const DType storage = plan.options.storage;
-    q = q_token_bytes(shape, heads.shard_heads, storage);
-    o = o_token_bytes(shape, heads.shard_heads, storage);
-    lse = lse_token_bytes(heads.shard_heads, storage);
-    kv = kv_token_bytes(shape, heads.kv_shard_heads, storage);
-    kv_gradient = dkv_token_bytes(shape, heads.kv_shard_heads, storage);
-  }
-};
-
 class FlowCounter {
  public:
   /// `out` bytes per row along the moves, `back` against them.
@@ -64,14 +48,11 @@ std::int64_t largest(const std::vector<std::int64_t>& values) {
   return values.empty() ? 0 : *std::max_element(values.begin(), values.end());
 }
 
-void add_forward_keys(FlowCounter& counter, const PoolPlan& plan) {
-  counter.add(plan.exchange.kv_moves, RowBytes(plan).kv, 0);
-}
-
-void add_backward_keys(FlowCounter& counter, const PoolPlan& plan, BackwardMode mode) {
-  const RowBytes row(plan);
-  const bool refetch = mode == BackwardMode::kRefetch;
-  counter.add(plan.exchange.kv_moves, refetch ? row.kv : 0, row.kv_gradient);
+TrafficReport traffic(const PoolPlan& plan, const RowBytes& row) {
+  FlowCounter counter;
+  counter.add(plan.exchange.q_moves, row.q_out, row.q_back);
+  counter.add(plan.exchange.kv_moves, row.kv_out, row.kv_back);
+  return counter.report(plan.workers());
 }
 
 }  // namespace
@@ -106,12 +87,33 @@ std::int64_t TrafficReport::inter_node(std::int32_t gpus_per_node, std::int64_t 
   return bytes;
 }
 
+RowBytes forward_row_bytes(const PoolPlan& plan) {
+  const HeadSplit heads = plan.heads();
+  const AttentionShape& shape = plan.options.shape;
+  const DType storage = plan.options.storage;
+  const std::int64_t lse =
+      plan.options.lse_goes_home() ? lse_token_bytes(heads.shard_heads, storage) : 0;
+  return {q_token_bytes(shape, heads.shard_heads, storage),
+          o_token_bytes(shape, heads.shard_heads, storage) + lse,
+          kv_token_bytes(shape, heads.kv_shard_heads, storage), 0};
+}
+
+RowBytes backward_row_bytes(const PoolPlan& plan, BackwardMode mode) {
+  const HeadSplit heads = plan.heads();
+  const AttentionShape& shape = plan.options.shape;
+  const DType storage = plan.options.storage;
+  const std::int64_t q = q_token_bytes(shape, heads.shard_heads, storage);
+  const std::int64_t o = o_token_bytes(shape, heads.shard_heads, storage);
+  RowBytes row{o, q, 0, dkv_token_bytes(shape, heads.kv_shard_heads, storage)};
+  if (mode == BackwardMode::kRefetch) {
+    row.q_out += q + o + lse_token_bytes(heads.shard_heads, storage);
+    row.kv_out = kv_token_bytes(shape, heads.kv_shard_heads, storage);
+  }
+  return row;
+}
+
 TrafficReport forward_traffic(const PoolPlan& plan) {
-  const RowBytes row(plan);
-  FlowCounter counter;
-  counter.add(plan.exchange.q_moves, row.q, row.o + (plan.options.lse_goes_home() ? row.lse : 0));
-  add_forward_keys(counter, plan);
-  return counter.report(plan.workers());
+  return traffic(plan, forward_row_bytes(plan));
 }
 
 TrafficReport backward_traffic(const PoolPlan& plan) {
@@ -119,24 +121,7 @@ TrafficReport backward_traffic(const PoolPlan& plan) {
 }
 
 TrafficReport backward_traffic(const PoolPlan& plan, BackwardMode mode) {
-  const RowBytes row(plan);
-  const bool refetch = mode == BackwardMode::kRefetch;
-  FlowCounter counter;
-  counter.add(plan.exchange.q_moves, row.o + (refetch ? row.q + row.o + row.lse : 0), row.q);
-  add_backward_keys(counter, plan, mode);
-  return counter.report(plan.workers());
-}
-
-TrafficReport forward_key_traffic(const PoolPlan& plan) {
-  FlowCounter counter;
-  add_forward_keys(counter, plan);
-  return counter.report(plan.workers());
-}
-
-TrafficReport backward_key_traffic(const PoolPlan& plan) {
-  FlowCounter counter;
-  add_backward_keys(counter, plan, plan.options.backward);
-  return counter.report(plan.workers());
+  return traffic(plan, backward_row_bytes(plan, mode));
 }
 
 }  // namespace libra

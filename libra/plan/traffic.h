@@ -20,6 +20,19 @@ struct Flow {
   friend bool operator==(const Flow&, const Flow&) = default;
 };
 
+/// Bytes of a pass for each row of a move: along it, and back against it. All heads of a shard.
+struct RowBytes {
+  std::int64_t q_out = 0;
+  std::int64_t q_back = 0;
+  std::int64_t kv_out = 0;
+  std::int64_t kv_back = 0;
+};
+
+/// Q, K, V out and O back (LSE too where the plan returns it).
+RowBytes forward_row_bytes(const PoolPlan& plan);
+/// keep: dO out, dQ and fp32 dK, dV back; refetch: Q, K, V, O and LSE out again besides.
+RowBytes backward_row_bytes(const PoolPlan& plan, BackwardMode mode);
+
 struct TrafficReport {
   std::int32_t workers = 0;
   std::vector<Flow> flows;  ///< by (from, to), each pair once
@@ -33,17 +46,9 @@ struct TrafficReport {
   std::int64_t inter_node(std::int32_t gpus_per_node, std::int64_t first_gpu = 0) const;
 };
 
-/// Q, K, V out and O back (LSE too where the plan returns it), one layer.
+/// Of one layer; backward as the plan's mode has it unless another is given.
 TrafficReport forward_traffic(const PoolPlan& plan);
-
-/// One layer's backward as the plan's mode has it: keep: dO out, dQ and fp32 dK, dV back; refetch:
-/// Q, K, V, O and LSE out again besides.
 TrafficReport backward_traffic(const PoolPlan& plan);
 TrafficReport backward_traffic(const PoolPlan& plan, BackwardMode mode);
-
-/// Of these, what belongs to keys: K and V; dK and dV (and K and V again under kRefetch). It goes
-/// with the first, or comes after the last, chunk that reads a KV head.
-TrafficReport forward_key_traffic(const PoolPlan& plan);
-TrafficReport backward_key_traffic(const PoolPlan& plan);
 
 }  // namespace libra

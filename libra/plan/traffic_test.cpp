@@ -30,16 +30,6 @@ PoolPlan tiny_plan(BackwardMode backward = BackwardMode::kKeep, bool return_lse 
   return make_plan(options, {{20, {20}}});
 }
 
-TEST(Traffic, OfKeysIsTheirPart) {
-  // 10 foreign keys each way: K (6 bytes) and V (10); their gradients in fp32.
-  EXPECT_THAT(forward_key_traffic(tiny_plan()).flows,
-              ElementsAre(Flow{0, 1, 160}, Flow{1, 0, 160}));
-  EXPECT_THAT(backward_key_traffic(tiny_plan()).flows,
-              ElementsAre(Flow{0, 1, 320}, Flow{1, 0, 320}));
-  EXPECT_THAT(backward_key_traffic(tiny_plan(BackwardMode::kRefetch)).flows,
-              ElementsAre(Flow{0, 1, 480}, Flow{1, 0, 480}));
-}
-
 TEST(Traffic, ForwardSendsQKVOutAndOBack) {
   // To the destination 10 rows of Q (3 x 2 bytes), K (6) and V (10), back 10 rows of O (10): each
   // ordered pair carries one of each.
