@@ -19,9 +19,9 @@ struct PortSeconds {
   double network_out = 0;
   double network_in = 0;
 
-  double busiest() const {
-    return std::max(std::max(nvlink_out, nvlink_in), std::max(network_out, network_in));
-  }
+  double nvlink() const { return std::max(nvlink_out, nvlink_in); }
+  double network() const { return std::max(network_out, network_in); }
+  double busiest() const { return std::max(nvlink(), network()); }
 };
 
 // All workers' ports, as rows move.
@@ -65,7 +65,7 @@ class Ports {
 // there are fewer of these than chunks.
 class PassPrediction {
  public:
-  PassPrediction(const PoolPlan& plan, const Cluster& cluster, const RowBytes& row)
+  PassPrediction(const PoolPlan& plan, const Cluster& cluster, const RowTraffic& row)
       : cluster_(cluster),
         chunks_(plan.options.chunks),
         key_chunks_(std::min<double>(chunks_, std::max(1, plan.heads().kv_shard_heads))),
@@ -75,19 +75,30 @@ class PassPrediction {
     keys_.add(plan.exchange.kv_moves, row.kv_out, row.kv_back);
     all_ = keys_;
     all_.add(plan.exchange.q_moves, row.q_out, row.q_back);
+    relayed_.resize(at(cluster.node_of(plan.workers() - 1) + 1), 0);
+    for (std::int32_t worker = 0; worker < plan.workers(); ++worker) {
+      double& most = relayed_[at(cluster.node_of(worker))];
+      most = std::max(most, keys_.of(worker).network());
+    }
   }
 
   double seconds(std::int32_t worker, double compute) const {
     const double all = all_.of(worker).busiest();
     if (all == 0) return compute;
     const double keys = std::min(all, keys_.of(worker).busiest());
-    const double exposed = (all - keys) / chunks_ + keys / key_chunks_;
-    const double hidden = all - exposed;
+    const double exposed = (all - keys) / chunks_ + keys_in_turn(worker, keys) / key_chunks_;
+    const double hidden = std::max(0.0, all - exposed);
     return std::max(compute + cluster_.overlap_loss * std::min(compute, hidden), hidden) + exposed +
            latency(worker);
   }
 
  private:
+  // Keys that a relay passes on come when it has them: the network first, then NVLink.
+  double keys_in_turn(std::int32_t worker, double at_once) const {
+    if (!relays_) return at_once;
+    return std::max(at_once, relayed_[at(cluster_.node_of(worker))] + keys_.of(worker).nvlink());
+  }
+
   // A phase for each chunk, the last return, and a relay's round that nothing hides.
   double latency(std::int32_t worker) const {
     const PortSeconds& ports = all_.of(worker);
@@ -102,6 +113,7 @@ class PassPrediction {
   bool relays_;
   Ports keys_;
   Ports all_;
+  std::vector<double> relayed_;  // by node: until its relays have keys from elsewhere
 };
 
 // The baselines stay as they are.
@@ -184,8 +196,8 @@ class Fastest {
 double predicted_seconds(const PoolPlan& plan, const Cluster& cluster) {
   constexpr double kPico = 1e-12;
   constexpr double kForwardShare = 1 / 3.5;  // by FLOPs
-  const PassPrediction forward(plan, cluster, forward_row_bytes(plan));
-  const PassPrediction backward(plan, cluster, backward_row_bytes(plan, plan.options.backward));
+  const PassPrediction forward(plan, cluster, forward_row_traffic(plan));
+  const PassPrediction backward(plan, cluster, backward_row_traffic(plan, plan.options.backward));
   double slowest = 0;
   for (std::int32_t worker = 0; worker < plan.workers(); ++worker) {
     const double compute =

@@ -48,7 +48,7 @@ std::int64_t largest(const std::vector<std::int64_t>& values) {
   return values.empty() ? 0 : *std::max_element(values.begin(), values.end());
 }
 
-TrafficReport traffic(const PoolPlan& plan, const RowBytes& row) {
+TrafficReport traffic(const PoolPlan& plan, const RowTraffic& row) {
   FlowCounter counter;
   counter.add(plan.exchange.q_moves, row.q_out, row.q_back);
   counter.add(plan.exchange.kv_moves, row.kv_out, row.kv_back);
@@ -87,7 +87,7 @@ std::int64_t TrafficReport::inter_node(std::int32_t gpus_per_node, std::int64_t 
   return bytes;
 }
 
-RowBytes forward_row_bytes(const PoolPlan& plan) {
+RowTraffic forward_row_traffic(const PoolPlan& plan) {
   const HeadSplit heads = plan.heads();
   const AttentionShape& shape = plan.options.shape;
   const DType storage = plan.options.storage;
@@ -98,13 +98,13 @@ RowBytes forward_row_bytes(const PoolPlan& plan) {
           kv_token_bytes(shape, heads.kv_shard_heads, storage), 0};
 }
 
-RowBytes backward_row_bytes(const PoolPlan& plan, BackwardMode mode) {
+RowTraffic backward_row_traffic(const PoolPlan& plan, BackwardMode mode) {
   const HeadSplit heads = plan.heads();
   const AttentionShape& shape = plan.options.shape;
   const DType storage = plan.options.storage;
   const std::int64_t q = q_token_bytes(shape, heads.shard_heads, storage);
   const std::int64_t o = o_token_bytes(shape, heads.shard_heads, storage);
-  RowBytes row{o, q, 0, dkv_token_bytes(shape, heads.kv_shard_heads, storage)};
+  RowTraffic row{o, q, 0, dkv_token_bytes(shape, heads.kv_shard_heads, storage)};
   if (mode == BackwardMode::kRefetch) {
     row.q_out += q + o + lse_token_bytes(heads.shard_heads, storage);
     row.kv_out = kv_token_bytes(shape, heads.kv_shard_heads, storage);
@@ -113,7 +113,7 @@ RowBytes backward_row_bytes(const PoolPlan& plan, BackwardMode mode) {
 }
 
 TrafficReport forward_traffic(const PoolPlan& plan) {
-  return traffic(plan, forward_row_bytes(plan));
+  return traffic(plan, forward_row_traffic(plan));
 }
 
 TrafficReport backward_traffic(const PoolPlan& plan) {
@@ -121,7 +121,7 @@ TrafficReport backward_traffic(const PoolPlan& plan) {
 }
 
 TrafficReport backward_traffic(const PoolPlan& plan, BackwardMode mode) {
-  return traffic(plan, backward_row_bytes(plan, mode));
+  return traffic(plan, backward_row_traffic(plan, mode));
 }
 
 }  // namespace libra

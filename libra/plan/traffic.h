@@ -21,7 +21,7 @@ struct Flow {
 };
 
 /// Bytes of a pass for each row of a move: along it, and back against it. All heads of a shard.
-struct RowBytes {
+struct RowTraffic {
   std::int64_t q_out = 0;
   std::int64_t q_back = 0;
   std::int64_t kv_out = 0;
@@ -29,9 +29,9 @@ struct RowBytes {
 };
 
 /// Q, K, V out and O back (LSE too where the plan returns it).
-RowBytes forward_row_bytes(const PoolPlan& plan);
+RowTraffic forward_row_traffic(const PoolPlan& plan);
 /// keep: dO out, dQ and fp32 dK, dV back; refetch: Q, K, V, O and LSE out again besides.
-RowBytes backward_row_bytes(const PoolPlan& plan, BackwardMode mode);
+RowTraffic backward_row_traffic(const PoolPlan& plan, BackwardMode mode);
 
 struct TrafficReport {
   std::int32_t workers = 0;
