@@ -35,6 +35,7 @@ struct PoolOptions {
   std::string cluster;  ///< of make_plan_for; empty: plans do not look at links
   std::int32_t search_us = 0;
   std::int32_t inter_node_weight = 0;
+  bool node_fetch = false;
   bool seconds = false;  ///< costs are times of `device_profile`, else FLOPs
   std::string device_profile;
   bool faithful = false;
