@@ -33,8 +33,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kShort{300};
 constexpr std::chrono::milliseconds kLong{30'000};  // who waits as long has not been told
 
-// Three workers that all exchange with each other, three chunks. With node fetch the first two share
-// a node.
+// Three workers that all exchange with each other, three chunks. With node fetch the first two
+// share a node.
 PoolPlan busy_plan(BackwardMode backward, bool node_fetch = false) {
   PlanOptions options;
   options.shape = {6, 3, 4, 2};

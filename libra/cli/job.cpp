@@ -130,6 +130,7 @@ Json job_json(const Job& job) {
   json["pool"] = pool.pool;
   json["workers"] = job.workers();
   json["gpus_per_node"] = pool.gpus_per_node;
+  json["node_fetch"] = pool.node_fetch;
   json["ga_indices"] = pool.gbs / pool.dp;
   json["pools"] = job.pools();
   json["at_once"] = job.pools_at_once();

@@ -88,6 +88,11 @@ void add_placement_options(CLI::App& app, PoolOptions& options) {
   add_count(app, "--inter-node-weight", options.inter_node_weight,
             "What placer balanced counts a byte between nodes for, beyond one inside a node")
       ->group(group);
+  app.add_flag(
+         "--node-fetch", options.node_fetch,
+         "With placers reserve and balanced, what several workers of a node need of a KV group "
+         "crosses to it once, to one that passes it on")
+      ->group(group);
   app.add_flag("--faithful", options.faithful,
                "The paper's system as it stands: placer paper, whole groups, tau 0.03, every tile "
                "in every chunk")
@@ -142,6 +147,7 @@ void check_faithful(const PoolOptions& options) {
   }
   if (options.fetch == Fetch::kPrefix)
     contradicts("which fetches whole groups, not --fetch prefix");
+  if (options.node_fetch) contradicts("which has no --node-fetch");
   if (options.tau_ppm && *options.tau_ppm != 30'000) contradicts("whose --tau is 0.03");
   if (options.seconds) contradicts("which balances FLOPs, not --cost seconds");
 }
@@ -171,6 +177,8 @@ PlanOptions plan_options(const PoolOptions& options, const AttentionShape& shape
   plan.backward = options.backward;
   plan.gpus_per_node = options.gpus_per_node;
   plan.inter_node_weight = options.inter_node_weight;
+  plan.node_fetch =
+      options.node_fetch && (placer == PlacerKind::kReserve || placer == PlacerKind::kBalanced);
   plan.search_us = options.search_us;
   return options.faithful && placer == PlacerKind::kPaper ? faithful(plan) : plan;
 }

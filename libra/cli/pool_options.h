@@ -25,8 +25,8 @@ struct PoolOptions {
   std::int32_t chunks = 4;
   std::optional<Grouping> grouping;  ///< none: as Job::grouping
   bool by_load = false;              ///< pools in the order of their load
-  std::vector<PlacerKind> placers;  ///< empty: the command's default
-  std::optional<Fetch> fetch;       ///< none: default_fetch of the placer
+  std::vector<PlacerKind> placers;   ///< empty: the command's default
+  std::optional<Fetch> fetch;        ///< none: default_fetch of the placer
   HomeKind home = HomeKind::kContiguous;
   std::int32_t gpus_per_node = 8;
   std::optional<std::int32_t> tau_ppm;
@@ -35,6 +35,7 @@ struct PoolOptions {
   std::string cluster;  ///< of make_plan_for; empty: plans do not look at links
   std::int32_t search_us = 0;
   std::int32_t inter_node_weight = 0;
+  bool node_fetch = false;
   bool seconds = false;  ///< costs are times of `device_profile`, else FLOPs
   std::string device_profile;
   bool faithful = false;

@@ -2,8 +2,8 @@
 // everything lies.
 //
 //   arena    the transport's; what peers write to or read from. Two slots per tensor: chunk i
-//            computes while chunk i + 1 arrives. Keys and their gradients have three where there are
-//            relays: chunk i + 1 is passed on meanwhile, and chunk i + 2 arrives. Forward and
+//            computes while chunk i + 1 arrives. Keys and their gradients have three where there
+//            are relays: chunk i + 1 is passed on meanwhile, and chunk i + 2 arrives. Forward and
 //            backward use the same bytes, one after the other.
 //   saved    the caller's; lives from forward to backward. Empty with refetch, or if nothing was
 //            fetched.

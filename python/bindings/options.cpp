@@ -95,13 +95,14 @@ std::string represent(const PlanOptions& options) {
   return fmt::format(
       "PlanOptions(q_heads={}, kv_heads={}, head_dim={}, value_dim={}, dtype='{}', cp={}, tp={}, "
       "home='{}', block_tokens={}, head_shards={}, chunks={}, placer='{}', fetch='{}', tau={}, "
-      "backward='{}', return_lse={}, local_first={})",
+      "backward='{}', return_lse={}, local_first={}, node_fetch={}, gpus_per_node={})",
       options.shape.q_heads, options.shape.kv_heads, options.shape.head_dim,
       options.shape.value_dim, dtype_name(options.storage), options.cp, options.tp,
       home_name(options.home), options.block_tokens, options.head_shards, options.chunks,
       placer_name(options.placer), fetch_name(options.fetch), options.tau_ppm * 1e-6,
       backward_name(options.backward), options.return_lse ? "True" : "False",
-      options.local_first ? "True" : "False");
+      options.local_first ? "True" : "False", options.node_fetch ? "True" : "False",
+      options.gpus_per_node);
 }
 
 constexpr const char* kDoc = R"(What a plan depends on besides the sequences of its pool.
@@ -125,6 +126,8 @@ Args:
   backward: "keep" what the forward pass fetched, or "refetch" it.
   return_lse: the log-sum-exp goes home with the output.
   local_first: tiles that need no exchange run first and unchunked.
+  node_fetch: what several ranks of a node need of a KV group crosses to the node once.
+  gpus_per_node: where nodes end; rank 0 of a pool is the first of one.
 
 Raises ConfigError for a name that is not there; rules between options are checked by make_plan.)";
 
@@ -137,13 +140,16 @@ void bind_options(nb::module_& module) {
                        const std::string& home, const ExplicitRuns& explicit_runs,
                        std::int64_t block_tokens, std::int32_t head_shards, std::int32_t chunks,
                        const std::string& placer, const std::optional<std::string>& fetch,
-                       double tau, const std::string& backward, bool return_lse, bool local_first) {
+                       double tau, const std::string& backward, bool return_lse, bool local_first,
+                       bool node_fetch, std::int32_t gpus_per_node) {
     PlanOptions options =
         make_options({q_heads, kv_heads, head_dim, value_dim, dtype, cp, tp, home, block_tokens,
                       head_shards, chunks, placer, fetch, tau, backward});
     options.explicit_runs = token_ranges(explicit_runs);
     options.return_lse = return_lse;
     options.local_first = local_first;
+    options.node_fetch = node_fetch;
+    options.gpus_per_node = gpus_per_node;
     new (self) PlanOptions(std::move(options));
   };
   nb::class_<PlanOptions>(module, "PlanOptions", kDoc)
@@ -151,7 +157,8 @@ void bind_options(nb::module_& module) {
            "value_dim"_a = nb::none(), "dtype"_a = "bf16", "cp"_a = 1, "tp"_a = 1,
            "home"_a = "contiguous", "explicit_runs"_a = ExplicitRuns(), "block_tokens"_a = 4096,
            "head_shards"_a = 2, "chunks"_a = 4, "placer"_a = "reserve", "fetch"_a = nb::none(),
-           "tau"_a = 0.03, "backward"_a = "keep", "return_lse"_a = false, "local_first"_a = true)
+           "tau"_a = 0.03, "backward"_a = "keep", "return_lse"_a = false, "local_first"_a = true,
+           "node_fetch"_a = false, "gpus_per_node"_a = 8)
       .def_prop_ro("q_heads", [](const PlanOptions& o) { return o.shape.q_heads; })
       .def_prop_ro("kv_heads", [](const PlanOptions& o) { return o.shape.kv_heads; })
       .def_prop_ro("head_dim", [](const PlanOptions& o) { return o.shape.head_dim; })
@@ -172,6 +179,8 @@ void bind_options(nb::module_& module) {
                    [](const PlanOptions& o) { return std::string(backward_name(o.backward)); })
       .def_ro("return_lse", &PlanOptions::return_lse)
       .def_ro("local_first", &PlanOptions::local_first)
+      .def_ro("node_fetch", &PlanOptions::node_fetch)
+      .def_ro("gpus_per_node", &PlanOptions::gpus_per_node)
       .def(
           "faithful", [](const PlanOptions& o) { return faithful(o); },
           "The paper's system as it stands: placer paper, whole groups, tau 0.03, every tile in "
