@@ -28,7 +28,7 @@ WindowStream::WindowStream(const Corpus& corpus, const WindowOptions& options)
     : corpus_(corpus),
       options_(options),
       packer_(options.packing),
-      order_(static_cast<std::int64_t>(corpus.lengths.size())),
+      order_(corpus.lengths),
       epoch_(options.first_epoch - 1) {
   if (options.sequences < 1) {
     throw ConfigError(
@@ -63,8 +63,8 @@ Window WindowStream::next() {
 void WindowStream::read_until_ready() {
   const std::int64_t before = packer_.report().sequences;
   while (packer_.report().sequences == before && !order_.exhausted()) {
-    const std::int64_t document = order_.next();
-    packer_.add(document, corpus_.lengths[static_cast<std::size_t>(document)]);
+    const DocumentOrder::Document document = order_.next();
+    packer_.add(document.index, document.tokens);
     if (order_.exhausted()) packer_.finish();
   }
 }
