@@ -15,10 +15,10 @@
 #include <string_view>
 #include <vector>
 
+#include "libra/corpus/wlb_packing.h"
 #include "libra/plan/pool_plan.h"
 #include "libra/sim/attention_times.h"
 #include "libra/sim/scenario.h"
-#include "libra/sim/wlb_packing.h"
 
 namespace libra {
 

@@ -1,4 +1,4 @@
-#include "libra/sim/wlb_packing.h"
+#include "libra/corpus/wlb_packing.h"
 
 #include <algorithm>
 #include <bit>

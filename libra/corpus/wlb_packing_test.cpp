@@ -1,18 +1,19 @@
-#include "libra/sim/wlb_packing.h"
+#include "libra/corpus/wlb_packing.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <numeric>
-
-#include "libra/sim/tiny_scenario.h"
+#include <utility>
 
 namespace libra {
 namespace {
 
 using ::testing::ElementsAre;
-using testing::sequence;
+
+PackedSequence sequence(std::vector<std::int64_t> samples, std::int64_t tokens = 8) {
+  return {tokens, std::move(samples)};
+}
 
 std::vector<std::int64_t> samples_of(const std::vector<PackedSequence>& bins) {
   std::vector<std::int64_t> samples;
