@@ -58,6 +58,15 @@ bool legal_shards(const PlanOptions& options, std::int64_t shards) {
          fits_group(shape.q_heads / shards, shape.group());
 }
 
+// "M 4 (the default)": what was not given is the caller's to change all the same.
+std::string name_and_default(std::string_view letter, std::int32_t value, std::int32_t preset) {
+  return fmt::format("{} {}{}", letter, value, value == preset ? " (the default)" : "");
+}
+
+std::string head_shards_name(const PlanOptions& options) {
+  return name_and_default("H", options.head_shards, PlanOptions{}.head_shards);
+}
+
 std::string_view broken_shard_rule(const PlanOptions& options) {
   if (options.shape.q_heads % options.head_shards != 0) return "does not divide the query heads";
   if (options.head_shards % options.tp != 0) return "is not a multiple of TP";
@@ -66,22 +75,22 @@ std::string_view broken_shard_rule(const PlanOptions& options) {
 
 void check_head_shards(const PlanOptions& options) {
   const AttentionShape& shape = options.shape;
-  require_positive("the number of head shards H", options.head_shards);
+  require_positive("head_shards H", options.head_shards);
   if (!legal_shards(options, options.head_shards)) {
     const std::string nearest =
         nearest_legal(options.head_shards, shape.q_heads,
                       [&](std::int64_t shards) { return legal_shards(options, shards); });
-    throw ConfigError(
-        fmt::format("H {} {} ({} query heads, {} a KV head, TP {}): nearest legal value {}",
-                    options.head_shards, broken_shard_rule(options), shape.q_heads, shape.group(),
-                    options.tp, nearest));
+    throw ConfigError(fmt::format(
+        "head_shards {} {} ({} query heads, {} a KV head, TP {}): nearest legal value {}",
+        head_shards_name(options), broken_shard_rule(options), shape.q_heads, shape.group(),
+        options.tp, nearest));
   }
   if (options.placer == PlacerKind::kUlysses && options.head_shards != options.cp) {
     const bool possible = legal_shards(options, options.cp);
     throw ConfigError(fmt::format(
-        "placer ulysses needs as many head shards as CP ranks: H is {}, CP is {}: "
+        "placer ulysses needs as many head shards as CP ranks: head_shards {}, CP {}: "
         "nearest legal value {}",
-        options.head_shards, options.cp,
+        head_shards_name(options), options.cp,
         possible ? fmt::format("{}", options.cp) : "none with these heads and this CP"));
   }
 }
@@ -93,18 +102,19 @@ bool legal_chunks(const AttentionShape& shape, std::int32_t head_shards, std::in
 }
 
 void check_chunks(const PlanOptions& options) {
-  require_positive("the number of chunks M", options.chunks);
-  require_at_most("the number of chunks M", options.chunks, kMaxChunks);
+  require_positive("chunks M", options.chunks);
+  require_at_most("chunks M", options.chunks, kMaxChunks);
   const std::int64_t shard_heads = options.shape.q_heads / options.head_shards;
   if (!legal_chunks(options.shape, options.head_shards, options.chunks)) {
-    throw ConfigError(
-        fmt::format("M {} does not cut a shard of {} query heads into equal chunks that divide the "
-                    "{} query heads of a KV "
-                    "head or are a multiple of them: nearest legal value {}",
-                    options.chunks, shard_heads, options.shape.group(),
-                    nearest_legal(options.chunks, shard_heads, [&](std::int64_t chunks) {
-                      return legal_chunks(options.shape, options.head_shards, chunks);
-                    })));
+    throw ConfigError(fmt::format(
+        "chunks {} does not cut a shard of {} query heads, q_heads {} / head_shards {}, "
+        "into equal chunks that divide the {} query heads of a KV head or are a "
+        "multiple of them: nearest legal value {}",
+        name_and_default("M", options.chunks, PlanOptions{}.chunks), shard_heads,
+        options.shape.q_heads, head_shards_name(options), options.shape.group(),
+        nearest_legal(options.chunks, shard_heads, [&](std::int64_t chunks) {
+          return legal_chunks(options.shape, options.head_shards, chunks);
+        })));
   }
 }
 

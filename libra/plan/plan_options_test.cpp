@@ -58,7 +58,7 @@ INSTANTIATE_TEST_SUITE_P(
         BrokenRule{"TpDoesNotDivideCp", [](PlanOptions& o) { o.tp = 3; },
                    "nearest legal value 2 or 4"},
         BrokenRule{"TpDoesNotDivideH", [](PlanOptions& o) { o.tp = 4; },
-                   "H 2 is not a multiple of TP"},
+                   "head_shards H 2 (the default) is not a multiple of TP"},
         BrokenRule{"HDoesNotDivideHeads", [](PlanOptions& o) { o.head_shards = 3; },
                    "nearest legal value 2 or 4"},
         BrokenRule{"ShardsCutKvHeadsUnevenly",
@@ -72,6 +72,12 @@ INSTANTIATE_TEST_SUITE_P(
         BrokenRule{"NoChunks", [](PlanOptions& o) { o.chunks = 0; }, "M is 0"},
         BrokenRule{"MDoesNotDivideShard", [](PlanOptions& o) { o.chunks = 3; },
                    "nearest legal value 2 or 4"},
+        BrokenRule{"DefaultsThatDoNotFitSaySo",
+                   [](PlanOptions& o) {
+                     o.shape = {4, 2, 8, 8};
+                   },
+                   "chunks M 4 (the default) does not cut a shard of 2 query heads, q_heads 4 / "
+                   "head_shards H 2 (the default), into"},
         BrokenRule{"MoreChunksThanHeads", [](PlanOptions& o) { o.chunks = 64; },
                    "nearest legal value 16"},
         BrokenRule{"UlyssesNeedsHEqualToCp",
