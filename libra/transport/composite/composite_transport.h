@@ -17,7 +17,8 @@
 
 namespace libra {
 
-/// Both transports have the same workers and are this worker's end. near[p]: peer p is served by
+/// Both transports have the same workers and are this worker's end; one that has less is wrapped
+/// (part_transport.h). near[p]: peer p is served by
 /// `first`; both ends of a pair must agree on it. Throws ConfigError if the three do not fit.
 std::unique_ptr<Transport> make_composite(std::unique_ptr<Transport> first,
                                           std::unique_ptr<Transport> second,
