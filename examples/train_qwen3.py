@@ -10,14 +10,15 @@ On GPUs in bf16, without them on gloo; in a minute on a laptop:
         --vocabulary 61 --block 64 --chunks 1 --steps 6
 
 Documents have made-up tokens that count on, so there is something to learn. Every step prints its
-loss, balance, exposed communication, wait for plans, tokens/s/GPU and peak memory; --json writes
-them as JSON lines.
+loss, balance, exposed communication, wait for plans, tokens/s/GPU (padding is no token) and peak
+memory; --json writes them as JSON lines.
 """
 
 import argparse
 import itertools
 import json
 import os
+import resource
 import time
 
 import torch
@@ -33,7 +34,10 @@ import libra.integrations.transformers
 
 
 def size(text):
-    return int(text[:-1]) * 1024 if text.endswith("K") else int(text)
+    try:
+        return libra.parse_size(text)
+    except libra.ConfigError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def arguments():
@@ -47,6 +51,8 @@ def arguments():
     add("--cp", type=int, default=1, help="ranks that share a sequence")
     add("--pool", type=int, default=1, help="P, replicas that balance among themselves")
     add("--attention", default="libra", choices=["libra", "libra-faithful", "ulysses", "none"])
+    add("--packing", default="fixed", choices=["fixed", "wlb"], help="fixed: sequences of "
+        "--seq-len tokens; wlb: of like work, as WLB-LLM, which changes the samples of a step")
     add("--home", default="contiguous", help="contiguous, zigzag-row or zigzag-document")
     add("--block", type=size, default=4096, help="most tokens of a tile")
     add("--chunks", type=int, default=2, help="head chunks of the exchange")
@@ -118,6 +124,14 @@ def make_model(args, dtype):
     return model.train()
 
 
+def equal_cost_tokens(args):
+    """The length at which a sample's attention costs as much as its linear layers."""
+    projections = 2 * (args.heads + args.kv_heads) * args.head_dim
+    width = 2 * args.hidden + args.experts / 3 if args.experts else 3 * args.hidden
+    parameters = args.hidden * (projections + 3 * width)
+    return 2 * parameters / (args.heads * 2 * args.head_dim)
+
+
 def distribute(module, args, device):
     if args.parallel == "fsdp2":
         for layer in module.model.model.layers:
@@ -135,7 +149,7 @@ def plan_options(args, dtype):
         q_heads=args.heads, kv_heads=args.kv_heads, head_dim=args.head_dim, dtype=name,
         cp=args.cp, home=args.home, block_tokens=args.block, chunks=args.chunks,
         head_shards=args.cp if ulysses else 2,
-        placer={"libra": "reserve", "libra-faithful": "paper"}.get(args.attention, args.attention))
+        placer={"libra": "balanced", "libra-faithful": "paper"}.get(args.attention, args.attention))
     return options.faithful() if args.attention == "libra-faithful" else options
 
 
@@ -166,20 +180,28 @@ def train_step(module, batches, total_labels):
     return loss_sum
 
 
-def summed(value, device):
-    total = torch.as_tensor(value, dtype=torch.float64, device=device).clone()
+def summed(values, device):
+    total = torch.as_tensor(values, dtype=torch.float64, device=device).clone()
     dist.all_reduce(total)
-    return float(total)
+    return total.tolist()
 
 
-def line_of(figures):
-    line = (f"step {figures['step']:4d}  loss {figures['loss']:.4f}  {figures['seconds']:.2f} s  "
+def peak_memory_gb(on_gpu):
+    if on_gpu:
+        return torch.cuda.max_memory_allocated() / 1e9
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+
+
+def line_of(figures, steps):
+    line = (f"step {figures['step'] + 1}/{steps}  loss {figures['loss']:.4f}  "
+            f"{figures['seconds']:.2f} s  "
             f"{figures['tokens_per_second_per_rank']:.0f} tokens/s/rank  "
             f"slowest {figures['libra/skew']:.2f} -> {figures['libra/balance']:.2f}  "
             f"exposed {figures['libra/exposed_seconds']:.3f} s  "
-            f"planner wait {figures['libra/planner_wait_seconds']:.3f} s")
-    if "peak_memory_gb" in figures:
-        line += f"  peak {figures['peak_memory_gb']:.1f} GB"
+            f"planner wait {figures['libra/planner_wait_seconds']:.3f} s  "
+            f"peak {figures['peak_memory_gb']:.1f} GB")
+    if "libra/wlb_waiting_tokens" in figures:
+        line += f"  {figures['libra/wlb_waiting_tokens']} tokens wait for later steps"
     return line
 
 
@@ -198,19 +220,26 @@ def main():
     lengths = libra.read_lengths(args.lengths)
     sampler = libra.PooledBatchSampler(
         lengths, seq_len=args.seq_len, gbs=args.gbs, pool_size=args.pool, planner=planner,
-        oversize=args.oversize, keep_empty=False, seed=args.seed)
+        oversize=args.oversize, keep_empty=False, seed=args.seed,
+        **(dict(packing="wlb", equal_cost_tokens=equal_cost_tokens(args))
+           if args.packing == "wlb" else {}))
     batches = endless(sampler, DataLoader(
         libra.PackedDataset(MadeUpDocuments(lengths, args.vocabulary)), batch_sampler=sampler,
         collate_fn=libra.Collator()))
     module = distribute(SummedLoss(make_model(args, dtype).to(device), args.loss_rows), args,
                         device)
     optimizer = torch.optim.AdamW(module.parameters(), lr=args.lr)
+    if args.packing == "wlb" and dist.get_rank() == 0:
+        print("packing wlb: steps train on other samples than with fixed; those of more work than "
+              "the mean sequence wait until there is one for each sequence", flush=True)
     log = open(args.json, "w", encoding="utf-8") if args.json and dist.get_rank() == 0 else None
 
     for step in range(args.steps):
         begin = time.perf_counter()
         step_batches = [on(device, next(batches)) for _ in range(sampler.microbatches)]
-        labels = summed(sum(int((b["labels"] != -100).sum()) for b in step_batches), device)
+        labels, tokens = summed(
+            [sum(int((b["labels"] != -100).sum()) for b in step_batches),
+             sum(int(b["cu_seqlens"][-1]) for b in step_batches) / args.cp], device)
         if args.trace and step == args.steps - 1 and dist.get_rank() == 0:
             with libra.profile(pool, args.trace):
                 loss = train_step(module, step_batches, labels)
@@ -218,16 +247,15 @@ def main():
             loss = train_step(module, step_batches, labels)
         optimizer.step()
         optimizer.zero_grad()
-        loss = summed(loss, device) / labels
+        loss = summed([loss], device)[0] / labels
         seconds = time.perf_counter() - begin
         figures = {
             "step": step, "loss": loss, "seconds": seconds,
-            "tokens_per_second_per_rank": args.gbs * args.seq_len / seconds / dist.get_world_size(),
-            **pool.metrics(), **planner.metrics()}
-        if on_gpu:
-            figures["peak_memory_gb"] = torch.cuda.max_memory_allocated() / 1e9
+            "tokens": tokens, "peak_memory_gb": peak_memory_gb(on_gpu),
+            "tokens_per_second_per_rank": tokens / seconds / dist.get_world_size(),
+            **pool.metrics(), **planner.metrics(), **sampler.metrics()}
         if dist.get_rank() == 0:
-            print(line_of(figures), flush=True)
+            print(line_of(figures, args.steps), flush=True)
         if log:
             print(json.dumps(figures), file=log, flush=True)
     pool.close()

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # On a machine with two GPUs or more, Python, torch and nanobind: builds the Python extension, runs
-# the checks of libra.attention between two processes, and trains a Qwen3 for some steps.
+# the checks of libra.attention between two processes, over NCCL as between hosts too, and trains a
+# Qwen3 for some steps.
 #
-#   torch_gpu.sh [--python PYTHON] [--limit SECONDS] [checks|train]...
+#   torch_gpu.sh [--python PYTHON] [--limit SECONDS] [checks|hosts|train]...
 #
 # The build goes to build/gpu (as bench_gpu.sh's). A step that fails is reported; the others go on.
 set -uo pipefail
@@ -12,12 +13,12 @@ while [ $# -gt 0 ]; do
   case $1 in
     --python) python=$2 && shift ;;
     --limit) limit=$2 && shift ;;
-    checks | train) steps+=("$1") ;;
+    checks | hosts | train) steps+=("$1") ;;
     *) echo "torch_gpu.sh: '$1' is no option and no step" >&2 && exit 1 ;;
   esac
   shift
 done
-[ ${#steps[@]} -gt 0 ] || steps=(checks train)
+[ ${#steps[@]} -gt 0 ] || steps=(checks hosts train)
 failed=0
 
 # cuDNN as torch has it, so that one process holds one.
@@ -37,6 +38,7 @@ timed() {
 }
 
 checks() { timed "$python" python/tests/gpu_checks.py; }
+hosts() { timed "$python" python/tests/gpu_checks.py hosts; }
 
 # Layers of the width of Qwen3-30B-A3B, as many as are quick, by method.
 train() {
@@ -51,6 +53,7 @@ train() {
 for step in "${steps[@]}"; do
   case $step in
     checks) checks ;;
+    hosts) hosts ;;
     train) train ;;
   esac
 done

@@ -2,6 +2,7 @@
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "libra/base/error.h"
+#include "libra/base/units.h"
 #include "python/bindings/bindings.h"
 
 namespace nb = nanobind;
@@ -49,6 +51,9 @@ void bind_corpus(nb::module_& module) {
              "Tokens of each document, int64: of a .npy, a Megatron .idx, JSON lines, text, or "
              "synthetic:NAME. idx_unit: documents or sequences. Raises InputError for a file that "
              "is missing or damaged, with the place.");
+  module.def("parse_size", &parse_size, "text"_a,
+             "The number in a size as people write it: \"256K\" is 262144; K is 1024, M is 1024 K, "
+             "in either case. Raises ConfigError for anything else.");
 }
 
 }  // namespace libra::python

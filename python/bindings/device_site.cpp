@@ -2,15 +2,23 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstring>
 #include <map>
 #include <utility>
 
 #include "libra/attention/cudnn/cudnn_attention.h"
 #include "libra/base/error.h"
+#include "libra/base/index.h"
 #include "libra/cuda/cuda_stream.h"
 #include "libra/cuda/device.h"
+#include "libra/transport/composite/composite_transport.h"
+#include "libra/transport/composite/part_transport.h"
 #include "libra/transport/peer/peer_group.h"
 #include "libra/transport/peer/peer_process.h"
+#ifdef LIBRA_HAS_NCCL
+#include "libra/transport/nccl/nccl_transport.h"
+#endif
 
 namespace libra::python {
 namespace {
@@ -22,14 +30,41 @@ std::int32_t checked(std::int32_t device) {
   throw ConfigError(fmt::format("there is no GPU {}: they are 0 to {}", device, devices - 1));
 }
 
+// Of the workers that copy engines reach, by their numbers among themselves.
+std::unique_ptr<Transport> make_near(const DevicePlace& place, const TransportOptions& options) {
+  if (place.near.size() == 1) return std::move(make_peer_group({place.device}, options).front());
+  const auto self = std::find(place.near.begin(), place.near.end(), place.worker);
+  return make_peer_process(
+      {fmt::format("{}-{}", place.pool, place.near.front()),
+       static_cast<std::int32_t>(self - place.near.begin()),
+       static_cast<std::int32_t>(place.near.size()), place.device, place.one_queue},
+      options);
+}
+
+#ifdef LIBRA_HAS_NCCL
+std::unique_ptr<Transport> make_far(const DevicePlace& place, const TransportOptions& options) {
+  NcclProcess process{{}, place.worker, place.workers, place.device};
+  if (place.nccl_id.size() != process.id.size()) throw ConfigError("this is no id of NCCL's");
+  std::memcpy(process.id.data(), place.nccl_id.data(), process.id.size());
+  return make_nccl_transport(process, options);
+}
+
 std::unique_ptr<Transport> make_transport(const DevicePlace& place,
                                           const TransportOptions& options) {
-  if (place.workers > 1) {
-    return make_peer_process(
-        {place.pool, place.worker, place.workers, place.device, place.one_queue}, options);
-  }
-  return std::move(make_peer_group({place.device}, options).front());
+  if (place.nccl_id.empty()) return make_near(place, options);
+  std::unique_ptr<Transport> far = make_far(place, options);
+  if (place.near.empty()) return far;
+  std::vector<bool> near(at(place.workers), false);
+  for (const std::int32_t worker : place.near) near.at(at(worker)) = true;
+  auto part = make_part(make_near(place, options), place.near, place.workers);
+  return make_composite(std::move(part), std::move(far), std::move(near));
 }
+#else
+std::unique_ptr<Transport> make_transport(const DevicePlace& place,
+                                          const TransportOptions& options) {
+  return make_near(place, options);
+}
+#endif
 
 class DeviceSite final : public Site {
  public:
@@ -61,6 +96,17 @@ class DeviceSite final : public Site {
 };
 
 }  // namespace
+
+std::string new_nccl_id() {
+#ifdef LIBRA_HAS_NCCL
+  const NcclId id = make_nccl_id();
+  return {reinterpret_cast<const char*>(id.data()), id.size()};
+#else
+  throw ConfigError(
+      "this build of Libra has no NCCL, which pools on several hosts need: install it where NCCL "
+      "is found");
+#endif
+}
 
 std::unique_ptr<Site> make_device_site(const DevicePlace& place, const TransportOptions& options) {
   return std::make_unique<DeviceSite>(place, options);

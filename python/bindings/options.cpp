@@ -25,19 +25,54 @@ namespace {
 using Runs = std::vector<std::pair<std::int64_t, std::int64_t>>;
 using ExplicitRuns = std::vector<std::vector<Runs>>;
 
-// What PlanOptions(...) takes, in the words of Python.
-struct Keywords {
-  std::int32_t q_heads, kv_heads, head_dim;
-  std::optional<std::int32_t> value_dim;
-  std::string dtype;
-  std::int32_t cp, tp;
-  std::string home;
-  std::int64_t block_tokens;
-  std::int32_t head_shards, chunks;
-  std::string placer;
-  std::optional<std::string> fetch;
-  double tau;
-  std::string backward;
+// What PlanOptions(...) is given, by keyword. nanobind's own words for a keyword that is not there
+// or a value of another type would be the whole signature.
+class Keywords {
+ public:
+  explicit Keywords(const nb::kwargs& given) : given_(given) {}
+
+  template <typename T>
+  T required(const char* name) {
+    names_.append(name);
+    if (!given_.contains(name))
+      throw ConfigError(fmt::format("PlanOptions needs {}: q_heads, kv_heads and head_dim", name));
+    return taken<T>(name);
+  }
+
+  template <typename T>
+  T optional(const char* name, T preset) {
+    names_.append(name);
+    return given_.contains(name) ? taken<T>(name) : preset;
+  }
+
+  // Throws ConfigError if a keyword is left.
+  void check_all_taken() const {
+    for (const auto& [name, unused] : given_) {
+      const std::string known = nb::cast<std::string>(nb::str(", ").attr("join")(names_));
+      const nb::object near =
+          nb::module_::import_("difflib").attr("get_close_matches")(name, names_, 1);
+      throw ConfigError(fmt::format(
+          "PlanOptions has no option '{}': {}", nb::cast<std::string>(name),
+          nb::len(near) > 0 ? fmt::format("do you mean {}?", nb::cast<std::string>(near[0]))
+                            : fmt::format("{} are there", known)));
+    }
+  }
+
+ private:
+  template <typename T>
+  T taken(const char* name) {
+    const nb::object value = given_[name];
+    nb::del(given_[name]);
+    T result{};
+    if (nb::try_cast<T>(value, result)) return result;
+    throw ConfigError(
+        fmt::format("PlanOptions cannot take {}={}, a {}: see help(libra.PlanOptions)", name,
+                    nb::cast<std::string>(nb::repr(value)),
+                    nb::cast<std::string>(value.type().attr("__name__"))));
+  }
+
+  nb::dict given_;
+  nb::list names_;
 };
 
 std::int32_t millionths(double tau) {
@@ -45,24 +80,6 @@ std::int32_t millionths(double tau) {
     throw ConfigError(fmt::format("tau is {}: it must be from 0 to 100, 0.03 is the default", tau));
   }
   return static_cast<std::int32_t>(std::lround(tau * 1e6));
-}
-
-PlanOptions make_options(const Keywords& given) {
-  PlanOptions options;
-  options.shape = {given.q_heads, given.kv_heads, given.head_dim,
-                   given.value_dim.value_or(given.head_dim)};
-  options.storage = parse_dtype(given.dtype);
-  options.cp = given.cp;
-  options.tp = given.tp;
-  options.home = parse_home(given.home);
-  options.block_tokens = given.block_tokens;
-  options.head_shards = given.head_shards;
-  options.chunks = given.chunks;
-  options.placer = parse_placer(given.placer);
-  options.fetch = given.fetch ? parse_fetch(*given.fetch) : default_fetch(options.placer);
-  options.tau_ppm = millionths(given.tau);
-  options.backward = parse_backward(given.backward);
-  return options;
 }
 
 std::vector<std::vector<std::vector<TokenRange>>> token_ranges(const ExplicitRuns& given) {
@@ -76,6 +93,44 @@ std::vector<std::vector<std::vector<TokenRange>>> token_ranges(const ExplicitRun
     }
   }
   return replicas;
+}
+
+PlanOptions make_options(const nb::kwargs& keywords) {
+  Keywords given(keywords);
+  const PlanOptions preset;
+  const auto number = [&given](const char* name, std::int32_t other) {
+    return given.optional<std::int32_t>(name, other);
+  };
+  const auto word = [&given](const char* name, std::string_view other) {
+    return given.optional<std::string>(name, std::string(other));
+  };
+  PlanOptions options;
+  options.shape.q_heads = given.required<std::int32_t>("q_heads");
+  options.shape.kv_heads = given.required<std::int32_t>("kv_heads");
+  options.shape.head_dim = given.required<std::int32_t>("head_dim");
+  options.shape.value_dim =
+      given.optional<std::optional<std::int32_t>>("value_dim", {}).value_or(options.shape.head_dim);
+  options.storage = parse_dtype(word("dtype", dtype_name(preset.storage)));
+  options.cp = number("cp", preset.cp);
+  options.tp = number("tp", preset.tp);
+  options.home = parse_home(word("home", home_name(preset.home)));
+  options.explicit_runs = token_ranges(given.optional<ExplicitRuns>("explicit_runs", {}));
+  options.block_tokens = given.optional<std::int64_t>("block_tokens", preset.block_tokens);
+  options.head_shards = number("head_shards", preset.head_shards);
+  options.chunks = number("chunks", preset.chunks);
+  options.placer = parse_placer(word("placer", placer_name(preset.placer)));
+  const auto fetch = given.optional<std::optional<std::string>>("fetch", {});
+  options.fetch = fetch ? parse_fetch(*fetch) : default_fetch(options.placer);
+  options.tau_ppm = millionths(given.optional<double>("tau", preset.tau_ppm * 1e-6));
+  options.backward = parse_backward(word("backward", backward_name(preset.backward)));
+  options.return_lse = given.optional<bool>("return_lse", preset.return_lse);
+  options.local_first = given.optional<bool>("local_first", preset.local_first);
+  options.max_tile_pairs = given.optional<std::int64_t>("max_tile_pairs", preset.max_tile_pairs);
+  options.gpus_per_node = number("gpus_per_node", preset.gpus_per_node);
+  options.inter_node_weight = number("inter_node_weight", preset.inter_node_weight);
+  options.search_us = number("search_us", preset.search_us);
+  given.check_all_taken();
+  return options;
 }
 
 ExplicitRuns pairs(const std::vector<std::vector<std::vector<TokenRange>>>& replicas) {
@@ -95,14 +150,15 @@ std::string represent(const PlanOptions& options) {
   return fmt::format(
       "PlanOptions(q_heads={}, kv_heads={}, head_dim={}, value_dim={}, dtype='{}', cp={}, tp={}, "
       "home='{}', block_tokens={}, head_shards={}, chunks={}, placer='{}', fetch='{}', tau={}, "
-      "backward='{}', return_lse={}, local_first={}, node_fetch={}, gpus_per_node={})",
+      "backward='{}', return_lse={}, local_first={}, max_tile_pairs={}, gpus_per_node={}, "
+      "inter_node_weight={}, search_us={})",
       options.shape.q_heads, options.shape.kv_heads, options.shape.head_dim,
       options.shape.value_dim, dtype_name(options.storage), options.cp, options.tp,
       home_name(options.home), options.block_tokens, options.head_shards, options.chunks,
       placer_name(options.placer), fetch_name(options.fetch), options.tau_ppm * 1e-6,
       backward_name(options.backward), options.return_lse ? "True" : "False",
-      options.local_first ? "True" : "False", options.node_fetch ? "True" : "False",
-      options.gpus_per_node);
+      options.local_first ? "True" : "False", options.max_tile_pairs, options.gpus_per_node,
+      options.inter_node_weight, options.search_us);
 }
 
 constexpr const char* kDoc = R"(What a plan depends on besides the sequences of its pool.
@@ -120,45 +176,41 @@ Args:
   block_tokens: B, most tokens of a tile; small blocks balance better, large ones move less.
   head_shards: H, over the whole model's heads.
   chunks: M, head chunks of the pipeline.
-  placer: "reserve", "paper", "ulysses" (needs head_shards = cp) or "none".
+  placer: "balanced", "reserve", "paper", "ulysses" (needs head_shards = cp) or "none".
   fetch: "prefix" or "whole"; whole for the placer paper, prefix for the others unless given.
   tau: cap on a rank's load over the mean.
   backward: "keep" what the forward pass fetched, or "refetch" it.
   return_lse: the log-sum-exp goes home with the output.
   local_first: tiles that need no exchange run first and unchunked.
-  node_fetch: what several ranks of a node need of a KV group crosses to the node once.
-  gpus_per_node: where nodes end; rank 0 of a pool is the first of one.
+  max_tile_pairs: a tile of more query-key pairs is cut into halves; 0: never. The placer balanced
+    sets it in its plans.
+  gpus_per_node, inter_node_weight: for the placer balanced, a byte between nodes counts as
+    1 + inter_node_weight bytes.
+  search_us: for the placer balanced, microseconds of search on a usual core.
 
-Raises ConfigError for a name that is not there; rules between options are checked by make_plan.)";
+Raises ConfigError for a name that is not there, or a value that cannot be; rules between options
+are checked by make_plan.)";
+
+constexpr const char* kSignature =
+    "def __init__(self, *, q_heads: int, kv_heads: int, head_dim: int, "
+    "value_dim: int | None = None, dtype: str = 'bf16', cp: int = 1, tp: int = 1, "
+    "home: str = 'contiguous', explicit_runs: collections.abc.Sequence[collections.abc.Sequence["
+    "collections.abc.Sequence[tuple[int, int]]]] = [], block_tokens: int = 4096, "
+    "head_shards: int = 2, chunks: int = 4, placer: str = 'balanced', fetch: str | None = None, "
+    "tau: float = 0.03, backward: str = 'keep', return_lse: bool = False, "
+    "local_first: bool = True, max_tile_pairs: int = 0, gpus_per_node: int = 8, "
+    "inter_node_weight: int = 0, search_us: int = 0) -> None";
 
 }  // namespace
 
 void bind_options(nb::module_& module) {
-  const auto init = [](PlanOptions* self, std::int32_t q_heads, std::int32_t kv_heads,
-                       std::int32_t head_dim, std::optional<std::int32_t> value_dim,
-                       const std::string& dtype, std::int32_t cp, std::int32_t tp,
-                       const std::string& home, const ExplicitRuns& explicit_runs,
-                       std::int64_t block_tokens, std::int32_t head_shards, std::int32_t chunks,
-                       const std::string& placer, const std::optional<std::string>& fetch,
-                       double tau, const std::string& backward, bool return_lse, bool local_first,
-                       bool node_fetch, std::int32_t gpus_per_node) {
-    PlanOptions options =
-        make_options({q_heads, kv_heads, head_dim, value_dim, dtype, cp, tp, home, block_tokens,
-                      head_shards, chunks, placer, fetch, tau, backward});
-    options.explicit_runs = token_ranges(explicit_runs);
-    options.return_lse = return_lse;
-    options.local_first = local_first;
-    options.node_fetch = node_fetch;
-    options.gpus_per_node = gpus_per_node;
-    new (self) PlanOptions(std::move(options));
-  };
   nb::class_<PlanOptions>(module, "PlanOptions", kDoc)
-      .def("__init__", init, nb::kw_only(), "q_heads"_a, "kv_heads"_a, "head_dim"_a,
-           "value_dim"_a = nb::none(), "dtype"_a = "bf16", "cp"_a = 1, "tp"_a = 1,
-           "home"_a = "contiguous", "explicit_runs"_a = ExplicitRuns(), "block_tokens"_a = 4096,
-           "head_shards"_a = 2, "chunks"_a = 4, "placer"_a = "reserve", "fetch"_a = nb::none(),
-           "tau"_a = 0.03, "backward"_a = "keep", "return_lse"_a = false, "local_first"_a = true,
-           "node_fetch"_a = false, "gpus_per_node"_a = 8)
+      .def(
+          "__init__",
+          [](PlanOptions* self, const nb::kwargs& keywords) {
+            new (self) PlanOptions(make_options(keywords));
+          },
+          nb::sig(kSignature))
       .def_prop_ro("q_heads", [](const PlanOptions& o) { return o.shape.q_heads; })
       .def_prop_ro("kv_heads", [](const PlanOptions& o) { return o.shape.kv_heads; })
       .def_prop_ro("head_dim", [](const PlanOptions& o) { return o.shape.head_dim; })
@@ -179,8 +231,10 @@ void bind_options(nb::module_& module) {
                    [](const PlanOptions& o) { return std::string(backward_name(o.backward)); })
       .def_ro("return_lse", &PlanOptions::return_lse)
       .def_ro("local_first", &PlanOptions::local_first)
-      .def_ro("node_fetch", &PlanOptions::node_fetch)
+      .def_ro("max_tile_pairs", &PlanOptions::max_tile_pairs)
       .def_ro("gpus_per_node", &PlanOptions::gpus_per_node)
+      .def_ro("inter_node_weight", &PlanOptions::inter_node_weight)
+      .def_ro("search_us", &PlanOptions::search_us)
       .def(
           "faithful", [](const PlanOptions& o) { return faithful(o); },
           "The paper's system as it stands: placer paper, whole groups, tau 0.03, every tile in "

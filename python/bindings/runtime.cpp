@@ -2,6 +2,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
 
 #include <chrono>
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "libra/base/error.h"
 #include "libra/transport/check_exchange.h"
@@ -18,6 +20,7 @@
 #include "python/bindings/device_site.h"
 #include "python/bindings/message_mover.h"
 #include "python/bindings/pool_worker.h"
+#include "python/bindings/process_owned.h"
 #include "python/bindings/python_port.h"
 
 namespace nb = nanobind;
@@ -90,8 +93,8 @@ class Worker {
   }
 
   PoolWorker& get() const {
-    if (!worker_) throw ConfigError("the pool has been closed: make a new one");
-    return *worker_;
+    if (!worker_.has_value()) throw ConfigError("the pool has been closed: make a new one");
+    return worker_.get();
   }
 
   std::shared_ptr<BoundPlan> bind(std::shared_ptr<PoolPlan> plan, std::uintptr_t stream) {
@@ -139,16 +142,18 @@ class Worker {
   }
 
  private:
-  std::unique_ptr<PoolWorker> worker_;
+  ProcessOwned<PoolWorker> worker_;
 };
 
 std::unique_ptr<Worker> device_worker(const std::string& pool, std::int32_t worker,
                                       std::int32_t workers, std::int32_t device, bool one_queue,
-                                      double deadline_seconds) {
+                                      double deadline_seconds, std::vector<std::int32_t> near,
+                                      const nb::bytes& nccl_id) {
+  const DevicePlace place{
+      pool, worker, workers, device, one_queue, std::move(near), {nccl_id.c_str(), nccl_id.size()}};
   const nb::gil_scoped_release unlocked;
-  auto site =
-      make_device_site({pool, worker, workers, device, one_queue}, within(deadline_seconds));
-  return std::make_unique<Worker>(std::make_unique<PoolWorker>(std::move(site)));
+  return std::make_unique<Worker>(
+      std::make_unique<PoolWorker>(make_device_site(place, within(deadline_seconds))));
 }
 
 }  // namespace
@@ -179,9 +184,15 @@ void bind_runtime(nb::module_& module) {
       "port"_a.none(), "worker"_a, "workers"_a, "deadline"_a,
       "A worker on CPU tensors; `port` carries its messages (libra/_port.py).");
   module.def("device_worker", &device_worker, "pool"_a, "worker"_a, "workers"_a, "device"_a,
-             "one_queue"_a, "deadline"_a,
-             "A worker on CUDA tensors of one device; `pool` is its name, the same on all its "
-             "workers and unlike any other's on this host.");
+             "one_queue"_a, "deadline"_a, "near"_a, "nccl_id"_a,
+             "A worker on CUDA tensors of one device; see python/bindings/device_site.h.");
+  module.def(
+      "make_nccl_id",
+      [] {
+        const std::string id = new_nccl_id();
+        return nb::bytes(id.data(), id.size());
+      },
+      "For one worker to make and all to be given. Raises ConfigError if this build has no NCCL.");
 }
 
 }  // namespace libra::python

@@ -16,6 +16,8 @@
 
 #include "libra/base/index.h"
 #include "python/bindings/bindings.h"
+#include "python/bindings/process_owned.h"
+#include "python/bindings/window_counter.h"
 #include "python/bindings/window_planner.h"
 
 namespace nb = nanobind;
@@ -25,6 +27,7 @@ namespace libra::python {
 namespace {
 
 using Lengths = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Planner = ProcessOwned<WindowPlanner>;
 /// (document, first token, tokens) of a sample.
 using Sample = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
 
@@ -77,12 +80,30 @@ void bind_windows(nb::module_& module) {
           nb::kw_only(), "seq_len"_a, "gbs"_a, "packing"_a, "oversize"_a, "keep_empty"_a, "order"_a,
           "last_window"_a, "seed"_a);
   module.def(
-      "windows_in_epoch",
-      [](const Lengths& lengths, const WindowOptions& windows, std::int64_t epoch) {
+      "check_windows",
+      [](const Lengths& lengths, const WindowOptions& windows) {
         const nb::gil_scoped_release unlocked;
-        return windows_in_epoch(copy(lengths), windows, epoch);
+        check_windows(copy(lengths), windows);
       },
-      "lengths"_a, "windows"_a, "epoch"_a);
+      "lengths"_a, "windows"_a);
+  nb::class_<WindowCounter>(module, "WindowCounter", "See python/bindings/window_counter.h.")
+      .def(
+          "__init__",
+          [](WindowCounter* self, const Lengths& lengths, const WindowOptions& windows) {
+            const nb::gil_scoped_release unlocked;
+            new (self) WindowCounter(copy(lengths), windows);
+          },
+          "lengths"_a, "windows"_a)
+      .def("windows_in", &WindowCounter::windows_in, "epoch"_a,
+           nb::call_guard<nb::gil_scoped_release>());
+  nb::class_<WlbOptions>(module, "WlbOptions", "See libra/corpus/wlb_packing.h.")
+      .def(
+          "__init__",
+          [](WlbOptions* self, std::int32_t bins, std::int64_t bin_tokens, double token_cap,
+             double equal_cost_tokens, bool delay) {
+            new (self) WlbOptions{bins, bin_tokens, token_cap, equal_cost_tokens, delay};
+          },
+          nb::kw_only(), "bins"_a, "bin_tokens"_a, "token_cap"_a, "equal_cost_tokens"_a, "delay"_a);
 }
 
 }  // namespace
@@ -100,6 +121,7 @@ void bind_sampling(nb::module_& module) {
           "sequences"_a);
   nb::class_<PlannedWindow>(module, "PlannedWindow", "One optimizer step's packed sequences.")
       .def_ro("epoch", &PlannedWindow::epoch)
+      .def_ro("waiting_tokens", &PlannedWindow::waiting_tokens)
       .def_ro("planning_seconds", &PlannedWindow::planning_seconds)
       .def_prop_ro("plans",
                    [](const PlannedWindow& window) {
@@ -120,31 +142,39 @@ void bind_sampling(nb::module_& module) {
             return samples_of(window.sequences.at(at(sequence)));
           },
           "sequence"_a)
+      .def(
+          "tokens",
+          [](const PlannedWindow& window, std::int32_t sequence) {
+            return window.sequences.at(at(sequence)).sequence.tokens;
+          },
+          "sequence"_a)
       .def("microbatches", &microbatches, "dp"_a, "dp_rank"_a,
            "Sequences of this replica, by gradient-accumulation index.");
   bind_windows(module);
-  nb::class_<WindowPlanner>(module, "WindowPlanner", "See python/bindings/window_planner.h.")
+  nb::class_<Planner>(module, "WindowPlanner", "See python/bindings/window_planner.h.")
       .def(
           "__init__",
-          [](WindowPlanner* self, const Lengths& lengths, const WindowOptions& windows,
-             std::int32_t dp, std::int32_t dp_rank, std::int32_t pool_size,
-             const std::string& grouping, bool by_load, std::int64_t from_epoch,
-             std::int64_t skip_windows, std::int32_t prefetch, std::shared_ptr<Planning> planning) {
+          [](Planner* self, const Lengths& lengths, const WindowOptions& windows, std::int32_t dp,
+             std::int32_t dp_rank, std::int32_t pool_size, const std::string& grouping,
+             bool by_load, std::int64_t from_epoch, std::int64_t skip_windows,
+             std::int32_t prefetch, std::shared_ptr<Planning> planning,
+             const std::optional<WlbOptions>& wlb) {
             WindowPlannerOptions options{
                 windows,    dp,           pool_size, parse_grouping(grouping), by_load, dp_rank,
-                from_epoch, skip_windows, prefetch,  std::move(planning)};
+                from_epoch, skip_windows, prefetch,  std::move(planning),      wlb};
             const nb::gil_scoped_release unlocked;
-            new (self) WindowPlanner(copy(lengths), std::move(options));
+            new (self) Planner(std::make_unique<WindowPlanner>(copy(lengths), std::move(options)));
           },
           "lengths"_a, "windows"_a, nb::kw_only(), "dp"_a, "dp_rank"_a, "pool_size"_a, "grouping"_a,
           "by_load"_a, "from_epoch"_a, "skip_windows"_a, "prefetch"_a,
-          "planning"_a.none() = nb::none())
+          "planning"_a.none() = nb::none(), "wlb"_a.none() = nb::none())
       .def("next",
-           [](WindowPlanner& planner) {
+           [](Planner& planner) {
              const nb::gil_scoped_release unlocked;
-             return std::const_pointer_cast<PlannedWindow>(planner.next());
+             return std::const_pointer_cast<PlannedWindow>(planner.get().next());
            })
-      .def_prop_ro("waited_seconds", &WindowPlanner::waited_seconds);
+      .def_prop_ro("waited_seconds",
+                   [](const Planner& planner) { return planner.get().waited_seconds(); });
 }
 
 }  // namespace libra::python

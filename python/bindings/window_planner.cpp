@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <string>
 #include <utility>
@@ -24,33 +25,32 @@ WindowPlannerOptions checked(WindowPlannerOptions options) {
     throw ConfigError(
         fmt::format("dp_rank is {}: it must be from 0 to {}", options.dp_rank, options.dp - 1));
   }
-  if (options.window.last_window == LastWindow::kDrop)
+  if (options.window.last_window == LastWindow::kDrop && !options.wlb)
     options.window.first_epoch = options.from_epoch;
   if (options.prefetch < 1) throw ConfigError("prefetch is below 1: one window must be made");
   if (options.planning) check_options(options.planning->options(), options.pool_size);
   return options;
 }
 
-}  // namespace
-
-std::int64_t windows_in_epoch(std::vector<std::int64_t> lengths, const WindowOptions& options,
-                              std::int64_t epoch) {
-  const Corpus corpus{"lengths", std::move(lengths)};
-  WindowOptions from = options;
-  if (from.last_window == LastWindow::kDrop) from.first_epoch = epoch;
-  WindowStream windows(corpus, from);
-  std::int64_t count = 0;
-  for (std::int64_t current = 0; current <= epoch;) {
-    current = windows.next().epoch;
-    if (current == epoch) ++count;
-  }
-  return count;
+std::optional<WlbWindows> repacking(const std::optional<WlbOptions>& options) {
+  if (!options) return std::nullopt;
+  return WlbWindows(*options);
 }
+
+// A rank without a token would have no input for the model: what has less is padded to a token for
+// each half of a rank's zigzag.
+void pad_small_ones(Window& window, std::int32_t cp) {
+  for (Packed& packed : window.sequences)
+    packed.sequence.tokens = std::max<std::int64_t>(packed.sequence.tokens, 2 * cp);
+}
+
+}  // namespace
 
 WindowPlanner::WindowPlanner(std::vector<std::int64_t> lengths, WindowPlannerOptions options)
     : corpus_{"lengths", std::move(lengths)},
       options_(checked(std::move(options))),
       windows_(corpus_, options_.window),
+      repacking_(repacking(options_.wlb)),
       thread_([this] { serve(); }) {}
 
 WindowPlanner::~WindowPlanner() {
@@ -77,7 +77,7 @@ std::shared_ptr<const PlannedWindow> WindowPlanner::next() {
 
 void WindowPlanner::serve() {
   try {
-    for (Window packed = first_window();; packed = windows_.next()) {
+    for (Window packed = first_window();; packed = next_window()) {
       std::shared_ptr<const PlannedWindow> window = make_window(std::move(packed));
       std::unique_lock lock(mutex_);
       ready_.push_back(std::move(window));
@@ -99,10 +99,18 @@ bool WindowPlanner::closing() {
   return closing_;
 }
 
-Window WindowPlanner::first_window() {
+Window WindowPlanner::next_window() {
   Window window = windows_.next();
-  while (window.epoch < options_.from_epoch && !closing()) window = windows_.next();
-  for (std::int64_t i = 0; i < options_.skip_windows && !closing(); ++i) window = windows_.next();
+  if (!repacking_) return window;
+  window = repacking_->repack(window);
+  pad_small_ones(window, options_.planning ? options_.planning->options().cp : 1);
+  return window;
+}
+
+Window WindowPlanner::first_window() {
+  Window window = next_window();
+  while (window.epoch < options_.from_epoch && !closing()) window = next_window();
+  for (std::int64_t i = 0; i < options_.skip_windows && !closing(); ++i) window = next_window();
   return window;
 }
 
@@ -111,6 +119,7 @@ std::shared_ptr<const PlannedWindow> WindowPlanner::make_window(Window packed) {
   auto window = std::make_shared<PlannedWindow>();
   window->epoch = packed.epoch;
   window->sequences = std::move(packed.sequences);
+  if (repacking_) window->waiting_tokens = repacking_->waiting_tokens();
   std::vector<std::int64_t> costs;
   costs.reserve(window->sequences.size());
   for (const Packed& sequence : window->sequences) {

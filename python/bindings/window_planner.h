@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "libra/corpus/window.h"
+#include "libra/corpus/wlb_windows.h"
 #include "libra/plan/pool_assignment.h"
 #include "python/bindings/planning.h"
 
@@ -36,6 +37,9 @@ struct WindowPlannerOptions {
   std::int64_t skip_windows = 0;  ///< the same for these, of that epoch
   std::int32_t prefetch = 2;      ///< windows that are ready ahead of the trainer, at most
   std::shared_ptr<const Planning> planning;  ///< null: windows are grouped and not planned
+  /// Windows are repacked; what waits for a later one depends on all before it, so that every epoch
+  /// is packed from the first on.
+  std::optional<WlbOptions> wlb;
 };
 
 /// One optimizer step.
@@ -44,13 +48,9 @@ struct PlannedWindow {
   std::vector<Packed> sequences;
   PoolAssignment assignment;
   std::vector<std::shared_ptr<const PoolPlan>> plans;  ///< by GA index; empty without planning
+  std::int64_t waiting_tokens = 0;  ///< of samples that were kept for later windows
   double planning_seconds = 0;
 };
-
-/// Windows of one epoch: those whose first sequence belongs to it. Packs all epochs up to it, if
-/// windows are carried over.
-std::int64_t windows_in_epoch(std::vector<std::int64_t> lengths, const WindowOptions& options,
-                              std::int64_t epoch);
 
 class WindowPlanner {
  public:
@@ -72,12 +72,14 @@ class WindowPlanner {
   void serve();
   bool closing();
   Window first_window();
+  Window next_window();
   std::shared_ptr<const PlannedWindow> make_window(Window packed);
   void plan(PlannedWindow& window) const;
 
   Corpus corpus_;
   WindowPlannerOptions options_;
   WindowStream windows_;
+  std::optional<WlbWindows> repacking_;
   double waited_seconds_ = 0;
 
   std::mutex mutex_;

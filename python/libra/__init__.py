@@ -24,6 +24,7 @@ _HOMES = {
     "assign_pools": "_core",
     "check_window": "_core",
     "make_plan": "_core",
+    "parse_size": "_core",
     "sequence_cost": "_core",
     "read_lengths": "_lengths",
     "attention": "_attention",
@@ -47,7 +48,14 @@ def __getattr__(name):
         home = _HOMES[name]
     except KeyError:
         raise AttributeError(f"module 'libra' has no attribute {name!r}") from None
-    value = getattr(_import_module(f"libra.{home}"), name)
+    try:
+        value = getattr(_import_module(f"libra.{home}"), name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "torch":
+            raise
+        raise ImportError(
+            f"libra.{name} needs PyTorch 2.6 or later, which is not installed: pip install torch"
+        ) from None
     globals()[name] = value
     return value
 

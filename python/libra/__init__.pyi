@@ -14,6 +14,7 @@ from libra._core import __version__ as __version__
 from libra._core import assign_pools as assign_pools
 from libra._core import check_window as check_window
 from libra._core import make_plan as make_plan
+from libra._core import parse_size as parse_size
 from libra._core import sequence_cost as sequence_cost
 from libra._lengths import read_lengths as read_lengths
 from libra._plans import Plan as Plan

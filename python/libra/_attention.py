@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from libra._plans import find_plan
-from libra._pool import lse_dtype
+from libra._tensors import lse_dtype
 
 
 def attention(q, k, v, *, plan, scale=None, return_lse=False):

@@ -26,13 +26,20 @@ def read_lengths(source, *, column="length", idx_unit="documents", seed=0):
         return _core.read_lengths(path, idx_unit=idx_unit, seed=seed)
     table = getattr(getattr(source, "data", None), "table", source)  # of a Hugging Face dataset
     if hasattr(table, "column_names"):
-        return _of_table(table, column, "the data set")
+        lengths = _of_table(table, column, "the data set")
+        rows = getattr(source, "_indices", None)  # which a selection or shuffle has of the table
+        return lengths if rows is None else lengths[rows.column(0).to_numpy()]
     return _as_lengths(source.to_numpy() if hasattr(source, "to_numpy") else source)
 
 
 def _read_table(path, column):
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ModuleNotFoundError as error:
+        raise ImportError(
+            f"lengths from {path} need {error.name}, which is not installed: pip install pyarrow"
+        ) from None
 
     try:
         if path.endswith(".parquet"):

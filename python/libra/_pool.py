@@ -3,7 +3,6 @@
 import atexit
 import collections
 import contextlib
-import itertools
 import os
 import socket
 import uuid
@@ -14,11 +13,13 @@ import torch
 import torch.distributed as dist
 
 from libra import _core
+from libra._differences import differences
 from libra._plans import Plan
 from libra._port import TorchPort
+from libra._tensors import DTYPES, dtype_advice, lse_dtype, rows, view
 
 _open_pools = weakref.WeakSet()
-_numbers = itertools.count()
+_made = collections.Counter()  # pools by their ranks: all of these make them in one order
 
 
 @atexit.register
@@ -36,11 +37,13 @@ class Pool:
         With pipeline parallelism: of one stage.
       workers: ranks of a pool, P * CP, consecutive in the group; None: all of it.
       device: where q, k and v are; None: this process's current GPU if the group's backend is
-        nccl, else "cpu". On GPUs the pool's ranks are processes of one host, a GPU each.
+        nccl, else "cpu". On GPUs the pool's ranks are processes with a GPU each.
       deadline: seconds that a pass waits for another rank before it fails on every rank.
       keep: the latest plans that the pool keeps, so that their ids are good: at least the
         microbatches of a step, times a pipeline's depth, and those that a DataLoader fetches ahead.
       alone: a pool of this rank only, in whatever job: for evaluation.
+      transport: on GPUs, "peer", copy engines over CUDA IPC, within one host; "nccl"; or "auto",
+        copy engines within each host and NCCL between hosts.
       one_queue: on GPUs, keep to an order of exchanges that is right also where all streams share a
         hardware queue. Guests of a busy rank then wait for it unless plans have at most 2 chunks.
         None: on all ranks, if CUDA_DEVICE_MAX_CONNECTIONS is 1 on any.
@@ -48,26 +51,30 @@ class Pool:
         waits for the stream. On CPUs they are always there.
 
     Every rank of the pool makes one, uses the same plans in the same order and closes it. Opens
-    nothing: messages go over torch.distributed, on a gloo group of the same ranks.
-    Raises ConfigError for a group that `workers` does not divide.
+    nothing but NCCL where that is used: messages go over torch.distributed, on a gloo group of the
+    same ranks. Raises ConfigError for a group that `workers` does not divide.
     """
 
     def __init__(self, group=None, *, workers=None, device=None, deadline=300.0, keep=256,
-                 alone=False, one_queue=None, measure=False):
-        ranks = [0] if alone else _ranks_of(group)
+                 alone=False, transport="auto", one_queue=None, measure=False):
+        ranks = [_own_rank()] if alone else _ranks_of(group)
         workers = workers or len(ranks)
         if len(ranks) % workers:
             raise _core.ConfigError(
                 f"pools of {workers} workers do not divide a group of {len(ranks)} ranks: P * CP "
-                "must divide DP * CP")
-        place = ranks.index(dist.get_rank()) if len(ranks) > 1 else 0
+                "must divide DP * CP; for this rank by itself, as in evaluation, there is "
+                "libra.Pool(alone=True)")
+        place = ranks.index(_own_rank()) if len(ranks) > 1 else 0
         first = place - place % workers
         self.ranks = ranks[first:first + workers]  #: global ranks, by worker
         self.worker = place - first  #: this rank's number in the pool
+        self.group_size, self.group_rank = len(ranks), place  #: of the group that pools divide
         self.device = torch.device(device or _device_of(group))
         self._group = _gloo_group(self.ranks, deadline) if workers > 1 else None
+        self._key = f"libra/pool/{'-'.join(map(str, self.ranks))}/{_number(self.ranks)}"
         on_gpu = self.device.type == "cuda"
-        self._core = (self._device_worker(one_queue, deadline) if on_gpu else
+        _check_transport(transport, on_gpu)
+        self._core = (self._device_worker(transport, one_queue, deadline) if on_gpu else
                       self._host_worker(deadline))
         self._measures = measure or not on_gpu
         self._core.measure(self._measures)
@@ -83,30 +90,46 @@ class Pool:
     def _host_worker(self, deadline):
         port = None
         if self._group is not None:
-            store = dist.distributed_c10d._get_default_store()
-            ranks = "-".join(map(str, self.ranks))
-            port = TorchPort(self._group, store, f"libra/pool/{ranks}/{next(_numbers)}")
+            port = TorchPort(self._group, dist.distributed_c10d._get_default_store(), self._key)
         return _core.host_worker(port, self.worker, self.workers, float(deadline))
 
-    def _device_worker(self, one_queue, deadline):
+    def _device_worker(self, transport, one_queue, deadline):
         if one_queue is None:
             one_queue = os.environ.get("CUDA_DEVICE_MAX_CONNECTIONS") == "1"
-        name = [uuid.uuid4().hex]
+        name, nccl_id, near = uuid.uuid4().hex, b"", [0]
         if self._group is not None:
-            dist.broadcast_object_list(name, group=self._group, group_src=0)
-            said = [None] * self.workers
-            dist.all_gather_object(said, (socket.gethostname(), one_queue), group=self._group)
-            hosts, wishes = map(set, zip(*said))
-            if len(hosts) > 1:
-                raise _core.ConfigError(
-                    f"the pool's ranks are on {len(hosts)} hosts: on GPUs a pool is within one")
-            one_queue = True in wishes
+            said = self._gather((name, transport, _host(), one_queue))
+            name = said[0][0]
+            one_queue = any(wish for *_, wish in said)
+            nccl_id, near = self._reach([(wanted, host) for _, wanted, host, _ in said])
         index = self.device.index
         if index is None:
             index = torch.cuda.current_device() if torch.cuda.is_available() else 0
         self.device = torch.device("cuda", index)
-        return _core.device_worker(name[0], self.worker, self.workers, index, one_queue,
-                                   float(deadline))
+        return _core.device_worker(name, self.worker, self.workers, index, one_queue,
+                                   float(deadline), near, nccl_id)
+
+    def _reach(self, said):
+        """(NCCL's id, workers reached by copy engines); said: (transport, host) by worker."""
+        transports, hosts = zip(*said)
+        if len(set(transports)) > 1:
+            raise _core.ConfigError(f"the pool's transport is {', '.join(transports)} by worker: "
+                                    "it must be the same on every rank")
+        near = [w for w, host in enumerate(hosts) if host == hosts[self.worker]]
+        if transports[0] != "nccl" and len(near) == self.workers:
+            return b"", near
+        if transports[0] == "peer":
+            raise _core.ConfigError(
+                f"the pool's ranks are on {len(set(hosts))} hosts, and transport peer is within "
+                "one: leave it at auto")
+        nccl_id = self._gather(_core.make_nccl_id() if self.worker == 0 else b"")[0]
+        return nccl_id, [] if transports[0] == "nccl" else near
+
+    def _gather(self, mine):
+        """What each worker says, by worker."""
+        said = [None] * self.workers
+        dist.all_gather_object(said, mine, group=self._group)
+        return said
 
     def plan(self, options, sequences):
         """The `Plan` of these packed sequences, one a replica of the pool; the same on every rank.
@@ -131,9 +154,7 @@ class Pool:
         """
         samples = [int(n) for n in samples]
         mine = (tokens if tokens is not None else sum(samples), samples)
-        gathered = [mine] * self.workers
-        if self._group is not None:
-            dist.all_gather_object(gathered, mine, group=self._group)
+        gathered = [mine] if self._group is None else self._gather(mine)
         return self.plan(options, [_core.PackedSequence(*of_rank)
                                    for of_rank in gathered[::options.cp]])
 
@@ -143,7 +164,8 @@ class Pool:
         if core.workers != self.workers:
             raise _core.ConfigError(
                 f"the plan is for {core.workers} workers and the pool has {self.workers} ranks: "
-                "give one sequence a replica, replicas * cp = ranks")
+                "give one sequence a replica, replicas * cp = ranks; for this rank by itself, as "
+                "in evaluation, there is libra.Pool(alone=True)")
         plan = Plan(core, self)
         self._kept.append(plan)
         return plan
@@ -176,9 +198,14 @@ class Pool:
     def bind(self, plan):
         """What passes of the plan need, agreed on by all ranks at its first use."""
         if plan.bound is None:
-            if self.device.type == "cuda" and self._group is not None:
-                self._agree(plan.core.fingerprint)
-            plan.bound = self._core.bind(plan.core, self._stream())
+            try:
+                if self.device.type == "cuda" and self._group is not None:
+                    self._agree(plan.core.fingerprint)
+                plan.bound = self._core.bind(plan.core, self._stream())
+            except _core.PlanError as error:
+                store = dist.distributed_c10d._get_default_store()
+                found = differences(store, self._key, self.worker, self.workers, plan.core)
+                raise _core.PlanError(f"{error}{found}") from None
             self._used.append(plan.core)
         return plan.bound
 
@@ -201,24 +228,28 @@ class Pool:
         """(out, lse, saved) of this rank's rows. See libra.attention."""
         self._check("q, k and v", q, k, v)
         bound = self.bind(plan)
-        q, k, v = map(_rows, (q, k, v))
+        q, k, v = map(rows, (q, k, v))
         out = q.new_empty(q.shape[0], q.shape[1], v.shape[2])
         lse = q.new_empty(q.shape[0], q.shape[1], dtype=lse_dtype(q.dtype))
         saved = q.new_empty(bound.saved_bytes, dtype=torch.uint8)
-        self._core.forward(bound, _view(q), _view(k), _view(v), _view(out), _view(lse), scale,
-                           saved.data_ptr(), self._stream())
+        try:
+            self._core.forward(bound, view(q), view(k), view(v), view(out), view(lse), scale,
+                               saved.data_ptr(), self._stream())
+        except _core.ConfigError as error:
+            advice = dtype_advice(plan.options.dtype, q, k, v)
+            raise _core.ConfigError(f"{error}{advice}") from None
         return out, lse, saved
 
     def backward(self, plan, d_out, q, k, v, out, lse, saved, scale):
         """(dq, dk, dv)."""
         self._check("the gradient", d_out)
         bound = self.bind(plan)
-        d_out, q, k, v = map(_rows, (d_out, q, k, v))
+        d_out, q, k, v = map(rows, (d_out, q, k, v))
         dq, dk, dv = (torch.empty_like(t, memory_format=torch.contiguous_format)
                       for t in (q, k, v))
         scratch = q.new_empty(bound.scratch_bytes, dtype=torch.uint8)
-        self._core.backward(bound, _view(q), _view(k), _view(v), _view(out), _view(lse),
-                            _view(d_out), _view(dq), _view(dk), _view(dv), scale,
+        self._core.backward(bound, view(q), view(k), view(v), view(out), view(lse),
+                            view(d_out), view(dq), view(dk), view(dv), scale,
                             saved.data_ptr(), scratch.data_ptr(), self._stream())
         return dq, dk, dv
 
@@ -237,7 +268,7 @@ class Pool:
                 self.fail(_core.ConfigError(
                     f"{names} must be on {self.device.type}, where the pool's plans run: one is "
                     f"on {tensor.device.type}"))
-            if tensor.dtype not in _DTYPES:
+            if tensor.dtype not in DTYPES:
                 self.fail(_core.ConfigError(
                     f"{names} must be bf16, fp16, fp32 or fp64: one is {tensor.dtype}"))
 
@@ -262,20 +293,25 @@ def profile(pool, path):
             file.write(pool._core.trace())
 
 
-_DTYPES = {torch.float64: "fp64", torch.float32: "fp32", torch.bfloat16: "bf16",
-           torch.float16: "fp16"}
+def _number(ranks):
+    _made[tuple(ranks)] += 1
+    return _made[tuple(ranks)]
 
 
-def dtype_name(dtype):
-    """"bf16" and so on. Raises ConfigError for what attention is not computed in."""
-    if dtype not in _DTYPES:
-        raise _core.ConfigError(f"attention is in bf16, fp16, fp32 or fp64, not {dtype}")
-    return _DTYPES[dtype]
+def _own_rank():
+    return dist.get_rank() if dist.is_available() and dist.is_initialized() else 0
 
 
-def lse_dtype(dtype):
-    """In which the log-sum-exp is kept: float64 for float64, float32 for all others."""
-    return torch.float64 if dtype == torch.float64 else torch.float32
+def _host():
+    return socket.gethostname()
+
+
+def _check_transport(name, on_gpu):
+    if name not in ("auto", "peer", "nccl"):
+        raise _core.ConfigError(f"no transport '{name}': auto, peer and nccl are there")
+    if name != "auto" and not on_gpu:
+        raise _core.ConfigError(
+            f"transport {name} is between GPUs, and the pool's device is the CPU: leave it out")
 
 
 def _ranks_of(group):
@@ -304,21 +340,3 @@ def _sequence(sequence):
         return sequence
     samples = [int(tokens) for tokens in sequence]
     return _core.PackedSequence(sum(samples), samples)
-
-
-def _rows(tensor):
-    """The tensor, or a copy, as rows whose heads lie one after the other: what can be exchanged."""
-    heads, dim = tensor.shape[1:]
-    dense = tensor.stride(2) == 1 or dim == 1
-    dense = dense and (heads == 1 or tensor.stride(1) == dim)
-    dense = dense and (tensor.shape[0] <= 1 or tensor.stride(0) >= heads * dim)
-    if tensor.is_cuda:  # copy engines and kernels want rows that begin on 16 bytes
-        step = 16 // tensor.element_size()
-        dense = dense and tensor.data_ptr() % 16 == 0 and tensor.stride(0) % step == 0
-    return tensor if dense else tensor.contiguous()
-
-
-def _view(tensor):
-    rows, heads, *dim = tensor.shape
-    dim = dim[0] if dim else 1
-    return (tensor.data_ptr(), _DTYPES[tensor.dtype], rows, heads, dim, tensor.stride(0), dim)

@@ -74,11 +74,17 @@ class PackedBatch(list):
 
     Attributes:
       samples: [(document, first token, tokens), ...] in order; a document may be cut.
-      seq_len: tokens of the packed sequence, padding included.
+      seq_len: tokens of the packed sequence, padding included (with packing "wlb" its own).
       runs: [(begin, end), ...] of its tokens that this rank holds, in local order.
       plan: id of the plan; None without a planner.
       epoch, window, ga_index: where in the run it is; windows count within the epoch.
+      lengths: {document: tokens} as promised; documents: how many there are in all. What the data
+        set is held to.
     """
+
+    documents = 0
+    lengths = {}
+    plan = None
 
     def __init__(self, samples, **attributes):
         super().__init__(document for document, _, _ in samples)
@@ -94,13 +100,17 @@ class PooledBatchSampler(Sampler):
 
     Args:
       lengths: whatever `read_lengths` takes.
-      seq_len: tokens of a packed sequence.
+      seq_len: tokens of a packed sequence, as a number or "64K".
       gbs: packed sequences of an optimizer step.
       pool_size: P, consecutive replicas that form a pool.
-      dp, dp_rank: replicas, and which this is; from torch.distributed and the planner's CP unless
-        given.
+      dp, dp_rank: replicas, and which this is; from the group of the planner's pool and its CP, or
+        the ranks of the job, unless given.
       planner: a `Planner`; None: sequences are grouped and not planned.
-      packing: "first-fit", "best-fit-decreasing" or "concat".
+      packing: "first-fit", "best-fit-decreasing" or "concat"; or "wlb", WLB-LLM's: sequences of a
+        step are repacked into sequences of like work and unlike length, up to 1.25 * seq_len.
+        Outliers wait until there is one for each sequence, so steps train on other samples.
+      equal_cost_tokens: of "wlb" only: the length at which a sample's attention costs as much as
+        its linear layers.
       oversize: of documents longer than seq_len: "error", "truncate", "split" or "drop".
       keep_empty: documents without a token stay, as samples of length 0.
       order: "shuffled", "file-order-once" or "file-order".
@@ -110,15 +120,17 @@ class PooledBatchSampler(Sampler):
       by_load: pools of like load share a gradient-accumulation index.
       seed: of the order.
 
-    Raises ConfigError for options that break a rule, InputError for lengths that cannot be.
+    Raises ConfigError for options that break a rule, documents that are too long under "error" and
+    an epoch that fills no step; InputError for lengths that cannot be.
     """
 
     def __init__(self, lengths, *, seq_len, gbs, pool_size, dp=None, dp_rank=None, planner=None,
                  packing="first-fit", oversize="error", keep_empty=True, order="shuffled",
-                 last_window="carry", grouping="vrsp_refined", by_load=False, seed=0):
+                 last_window="carry", grouping="vrsp_refined", by_load=False, seed=0,
+                 equal_cost_tokens=None):
         self._lengths = read_lengths(lengths)
-        cp = planner.options.cp if planner else 1
-        self.dp, self.dp_rank = _replica(dp, dp_rank, cp)
+        seq_len = _core.parse_size(seq_len) if isinstance(seq_len, str) else seq_len
+        self.dp, self.dp_rank = _replica(dp, dp_rank, planner)
         self.gbs, self.pool_size, self.seq_len = gbs, pool_size, seq_len
         _core.check_window(gbs, self.dp, pool_size)
         if planner:
@@ -128,14 +140,21 @@ class PooledBatchSampler(Sampler):
         # What decides which replica has which sequences of a window.
         self._sharing = dict(self._pools, dp=self.dp,
                              balances=planner.balances if planner else "flops")
-        words = dict(seq_len=seq_len, gbs=gbs, packing=packing, oversize=oversize,
-                     keep_empty=keep_empty, order=order, last_window=last_window, seed=seed)
+        self._wlb = _wlb_options(packing, equal_cost_tokens, gbs, seq_len)
+        words = dict(seq_len=seq_len, gbs=gbs, packing="first-fit" if self._wlb else packing,
+                     oversize=oversize, keep_empty=keep_empty, order=order,
+                     last_window=last_window, seed=seed)
         self._options = _core.WindowOptions(**words)
+        _core.check_windows(self._lengths, self._options)
+        if self._wlb:
+            words["wlb"] = float(equal_cost_tokens)
         self._identity = _identity(self._lengths, words)
+        self._counter = None
         self._counts = {}  # windows by epoch
         self._epoch = 0
         self._done = 0  # microbatches of the epoch handed out
         self._resumed = False
+        self._waiting_tokens = 0
         self._stream = None
 
     @property
@@ -143,11 +162,16 @@ class PooledBatchSampler(Sampler):
         """GBS / DP: microbatches of an optimizer step."""
         return self.gbs // self.dp
 
+    def metrics(self):
+        """A plain dict beside `Pool.metrics()`: with packing "wlb" the tokens of samples that wait
+        for later steps."""
+        return {"libra/wlb_waiting_tokens": self._waiting_tokens} if self._wlb else {}
+
     def __len__(self):
-        """Microbatches of this epoch. Packs all of it, the first time."""
+        """Microbatches of this epoch. Packs it, the first time: 0.1 s a million documents."""
         if self._epoch not in self._counts:
-            self._counts[self._epoch] = _core.windows_in_epoch(
-                self._lengths, self._options, self._epoch)
+            self._counter = self._counter or _core.WindowCounter(self._lengths, self._options)
+            self._counts[self._epoch] = self._counter.windows_in(self._epoch)
         return self._counts[self._epoch] * self.microbatches
 
     def set_epoch(self, epoch):
@@ -195,6 +219,7 @@ class PooledBatchSampler(Sampler):
             sequences = window.microbatches(self.dp, self.dp_rank)
             for ga_index in range(first, len(sequences)):
                 batch = self._batch(window, sequences, ga_index, number)
+                self._waiting_tokens = window.waiting_tokens
                 self._done += 1
                 yield batch
             number, first = number + 1, 0
@@ -208,19 +233,23 @@ class PooledBatchSampler(Sampler):
             self._lengths, self._options, dp=self.dp, dp_rank=self.dp_rank,
             from_epoch=epoch, skip_windows=number, **self._pools,
             prefetch=planner.prefetch if planner else 2,
-            planning=planner.planning if planner else None), epoch, number)
+            planning=planner.planning if planner else None, wlb=self._wlb), epoch, number)
         if planner:
             planner.attach(self._stream.core)
         return self._stream
 
     def _batch(self, window, sequences, ga_index, number):
-        plan, runs = None, [(0, self.seq_len)]
+        samples = window.samples(sequences[ga_index])
+        documents = [document for document, _, _ in samples]
+        tokens = window.tokens(sequences[ga_index])
+        plan, runs = None, [(0, tokens)]
         if self._planner:
             plan = self._planner.pool.adopt(window.plans[ga_index])
             runs = plan.runs
-        return PackedBatch(window.samples(sequences[ga_index]), seq_len=self.seq_len, runs=runs,
-                           plan=plan.id if plan else None, epoch=window.epoch, window=number,
-                           ga_index=ga_index)
+        lengths = dict(zip(documents, self._lengths[documents].tolist()))
+        return PackedBatch(samples, seq_len=tokens, runs=runs, plan=plan.id if plan else None,
+                           epoch=window.epoch, window=number, ga_index=ga_index,
+                           documents=len(self._lengths), lengths=lengths)
 
 
 class _Windows:
@@ -244,15 +273,35 @@ class _Windows:
         return window
 
 
-def _replica(dp, dp_rank, cp):
+def _replica(dp, dp_rank, planner):
+    if dp is not None and dp_rank is not None:
+        return dp, dp_rank
+    cp = planner.options.cp if planner else 1
+    ranks, rank = (planner.pool.group_size, planner.pool.group_rank) if planner else _job()
+    if dp is None and ranks % cp:
+        raise _core.ConfigError(
+            f"CP {cp} does not divide the {ranks} ranks: cp ranks share each sequence, so there "
+            f"must be DP * CP ranks")
+    return ranks // cp if dp is None else dp, rank // cp if dp_rank is None else dp_rank
+
+
+def _job():
     import torch.distributed as dist
 
-    if dp is None or dp_rank is None:
-        known = dist.is_available() and dist.is_initialized()
-        ranks, rank = (dist.get_world_size(), dist.get_rank()) if known else (1, 0)
-        dp = ranks // cp if dp is None else dp
-        dp_rank = rank // cp if dp_rank is None else dp_rank
-    return dp, dp_rank
+    known = dist.is_available() and dist.is_initialized()
+    return (dist.get_world_size(), dist.get_rank()) if known else (1, 0)
+
+
+def _wlb_options(packing, equal_cost_tokens, gbs, seq_len):
+    if packing != "wlb":
+        return None
+    if equal_cost_tokens is None:
+        raise _core.ConfigError(
+            'packing "wlb" needs equal_cost_tokens, the length at which attention costs as much as '
+            "the linear layers: 2 * a layer's active parameters / (q_heads * (head_dim + "
+            "value_dim))")
+    return _core.WlbOptions(bins=gbs, bin_tokens=seq_len, token_cap=1.25,
+                            equal_cost_tokens=float(equal_cost_tokens), delay=True)
 
 
 def _identity(lengths, words):

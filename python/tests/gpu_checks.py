@@ -1,7 +1,7 @@
 """What must hold on two GPUs, a process each: run by test_gpu.py, or as a program where there is no
 pytest.
 
-    PYTHONPATH=build/gpu/python python3 python/tests/gpu_checks.py [name]...
+    PYTHONPATH=build/gpu/python python3 python/tests/gpu_checks.py [hosts | name...]
 """
 
 import functools
@@ -9,12 +9,14 @@ import os
 import signal
 import sys
 import time
+from unittest import mock
 
 import torch
 import torch.distributed as dist
 from torch.utils.checkpoint import checkpoint
 
 import libra
+from libra import _pool
 from worlds import World
 
 SAMPLES = [[[2048], [256] * 7 + [100, 0, 1, 1]], [[1500, 548], [64] * 32]]
@@ -53,15 +55,18 @@ def options(cp=1, shape=SHAPE, **changes):
 
 
 class Rank:
-    """This process's GPU, pool, plan and shard; `case`: index of SAMPLES."""
+    """This process's GPU, pool, plan and shard; `case`: index of SAMPLES; apart: as if each rank
+    were on a host of its own."""
 
     def __init__(self, cp=1, case=0, deadline=60.0, one_queue=None, shape=SHAPE, measure=False,
-                 **changes):
+                 transport="auto", apart=False, **changes):
         rank = dist.get_rank()
         self.device = torch.device("cuda", rank)
         torch.cuda.set_device(self.device)
-        self.pool = libra.Pool(device=self.device, deadline=deadline, one_queue=one_queue,
-                               measure=measure)
+        name = f"host {rank}" if apart else "host"
+        with mock.patch.object(_pool, "_host", lambda: name):
+            self.pool = libra.Pool(device=self.device, deadline=deadline, one_queue=one_queue,
+                                   measure=measure, transport=transport)
         replicas = self.pool.workers // cp
         self.samples = SAMPLES[case][self.pool.worker // cp]
         self.plan = self.pool.plan(options(cp, shape, **changes), [
@@ -131,9 +136,9 @@ def on_a_side_stream(q, k, v, plan):
     return out
 
 
-def in_flight():
+def in_flight(**of_rank):
     """Two microbatches forward, then backward in the other order; and many layers after another."""
-    rank = Rank(case=0)
+    rank = Rank(case=0, **of_rank)
     other = rank.pool.plan(options(), [libra.PackedSequence(TOKENS, s) for s in SAMPLES[1]])
     q, k, v, d_out = rank.own()
     outs = [libra.attention(q, k, v, plan=plan) for plan in (rank.plan, other, rank.plan)]
@@ -178,8 +183,8 @@ def traced():
     rank.pool.close()
 
 
-def wrong_tensors():
-    rank = Rank()
+def wrong_tensors(**of_rank):
+    rank = Rank(deadline=10.0 if of_rank else 60.0, **of_rank)  # NCCL tells at the deadline
     q, k, v, _ = rank.own()
     if dist.get_rank() == 1:
         q, k, v = q.float(), k.float(), v.float()
@@ -196,13 +201,13 @@ def wrong_tensors():
         rank.pool.close()
 
 
-def other_plans():
-    rank = Rank(tau=0.01 * (1 + dist.get_rank()))
+def other_plans(**of_rank):
+    rank = Rank(tau=0.01 * (1 + dist.get_rank()), **of_rank)
     try:
         libra.attention(*rank.own()[:3], plan=rank.plan)
         raise AssertionError("nothing was raised")
     except libra.PlanError as error:
-        assert "hold different plans" in str(error)
+        assert "the option tau is 0.01 on worker 0, 0.02 on worker 1" in str(error), error
     finally:
         rank.pool.close()
 
@@ -218,8 +223,8 @@ def cpu_tensors():
         rank.pool.close()
 
 
-def a_rank_dies():
-    rank = Rank(deadline=5.0)
+def a_rank_dies(**of_rank):
+    rank = Rank(deadline=5.0, **of_rank)
     q, k, v, _ = rank.own()
     libra.attention(q, k, v, plan=rank.plan)
     torch.cuda.synchronize()
@@ -286,35 +291,55 @@ CHECKS = {
     "times": times,
 }
 
+HOST_CHECKS = {  # over NCCL, and as between hosts
+    "NCCL P2": functools.partial(attend, transport="nccl"),
+    "NCCL CP2": functools.partial(attend, cp=2, transport="nccl"),
+    "NCCL in flight": functools.partial(in_flight, transport="nccl"),
+    "hosts P2": functools.partial(attend, apart=True),
+    "hosts CP2 zigzag-document": functools.partial(
+        attend, cp=2, home="zigzag-document", chunks=1, apart=True),
+    "hosts P2 refetch": functools.partial(attend, backward="refetch", apart=True),
+    "hosts in flight": functools.partial(in_flight, apart=True),
+    "hosts other plans": functools.partial(other_plans, apart=True),
+}
+
 
 def check(name):
     """On a fresh job of two ranks; returns what rank 0 says."""
     world = World(2)
     try:
-        return world.run(CHECKS[name])[0]
+        return world.run({**CHECKS, **HOST_CHECKS}[name])[0]
     finally:
         world.close()
 
 
-def check_failures():
+def check_failures(**of_rank):
     world = World(2)
-    errors = world.run(wrong_tensors)
+    errors = world.run(functools.partial(wrong_tensors, **of_rank))
     world.close()
     assert errors[1].startswith("ConfigError: Q is "), errors
     assert errors[0].startswith("TransportError: "), errors
     world = World(2)
-    outcomes = world.outcomes(a_rank_dies)
+    outcomes = world.outcomes(functools.partial(a_rank_dies, **of_rank))
     world.close()
     assert outcomes[1][1] == "died" and not outcomes[0][1], outcomes
     return [*errors, outcomes[0][0]]
 
 
+FAILURES = {"failures": {}, "NCCL failures": dict(transport="nccl"),
+            "hosts failures": dict(apart=True)}
+
+
 def main(names):
     failed = 0
-    for name in names or [*CHECKS, "failures"]:
+    if not names:
+        names = [*CHECKS, "failures"]
+    elif names == ["hosts"]:
+        names = [*HOST_CHECKS, *(name for name in FAILURES if name != "failures")]
+    for name in names:
         begin = time.monotonic()
         try:
-            said = check_failures() if name == "failures" else check(name)
+            said = check_failures(**FAILURES[name]) if name in FAILURES else check(name)
             print(f"ok      {name}: {time.monotonic() - begin:.1f} s {said or ''}", flush=True)
         except Exception as error:
             failed += 1

@@ -70,7 +70,7 @@ def shard_of(case, plan, pool_index=0, scale=None, dtype=torch.float64):
     for tensor in (q, k, v):
         tensor.requires_grad_()
     out, lse = dense.attention(q, k, v, case.samples[pool_index][replica], scale)
-    dq, dk, dv = torch.autograd.grad((out * d_out).sum(), (q, k, v))
+    dq, dk, dv = torch.autograd.grad((out * d_out).sum(), (q, k, v), materialize_grads=True)
     rows = plan.token_index()
 
     def own(tensor):

@@ -6,6 +6,7 @@ import pathlib
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -21,6 +22,7 @@ def train(tmp_path, ranks, *options):
     ran = subprocess.run(command, capture_output=True, text=True, timeout=250,
                          env={**os.environ, "OMP_NUM_THREADS": "1"})
     assert ran.returncode == 0, ran.stderr[-3000:]
+    (tmp_path / "said").write_text(ran.stdout)
     return [json.loads(line) for line in log.read_text().splitlines()]
 
 
@@ -38,6 +40,23 @@ def test_qwen3_trains_along_one_loss_curve_whatever_the_method_and_layout(tmp_pa
     assert first[-1] < first[0]
     for name, losses in curves.items():  # Transformers' norms are in fp32
         assert losses == pytest.approx(first, rel=1e-5), name
+
+
+def test_wlb_packing_trains_on_other_samples_and_says_so(tmp_path):
+    lengths = np.random.default_rng(1).choice([16, 40, 480], 800, p=[0.5, 0.48, 0.02])
+    np.save(tmp_path / "lengths.npy", lengths)
+    steps = train(tmp_path, 1, "--lengths", str(tmp_path / "lengths.npy"),
+                  *"--attention none --steps 4 --packing wlb".split())
+    waiting = [step["libra/wlb_waiting_tokens"] for step in steps]
+    assert max(waiting) > 0
+    for step, before, after in zip(steps[1:], waiting, waiting[1:]):
+        came = step["tokens"] - before + after  # what one step of fixed has
+        assert 0.8 * 4 * 512 < came <= 4 * 512
+        assert step["peak_memory_gb"] > 0.1
+    said = (tmp_path / "said").read_text()
+    assert "packing wlb: steps train on other samples than with fixed" in said
+    assert f"step 4/4  loss {steps[3]['loss']:.4f}" in said
+    assert f"{waiting[3]} tokens wait for later steps" in said
 
 
 def test_qwen3_moe_trains_with_recompute_and_a_trace(tmp_path):

@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from datetime import timedelta
+from unittest import mock
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ import torch.distributed as dist
 
 import libra
 from libra import _pool
+from libra._differences import contradictions
 from pools import Case, shard_of, skewed
 from worlds import World
 
@@ -44,19 +46,54 @@ def attend(deadline, change=None, options=None, samples=None):
         pool.close()
 
 
-@pytest.mark.parametrize("difference", [
-    dict(samples=[60, 60]),
-    dict(options=dict(home="zigzag-row")),
-    dict(options=dict(tau=0.5)),
-    dict(options=dict(chunks=1)),
-    dict(options=dict(backward="refetch")),
+@pytest.mark.parametrize("difference, words", [
+    (dict(samples=[60, 60]), "the lengths of samples differ"),
+    (dict(options=dict(home="zigzag-row")),
+     "the option home is 'contiguous' on worker 0, 'zigzag-row' on worker 1"),
+    (dict(options=dict(tau=0.5)), "the option tau is 0.03 on worker 0, 0.5 on worker 1"),
+    (dict(options=dict(chunks=1)), "the option chunks is 2 on worker 0, 1 on worker 1"),
+    (dict(options=dict(backward="refetch")), "the option backward is 'keep' on worker 0"),
+    (dict(options=dict(q_heads=4)), "the option q_heads is 8 on worker 0, 4 on worker 1"),
 ], ids=str)
-def test_other_lengths_layouts_or_options_are_a_plan_error_on_every_rank(worlds, difference):
+def test_other_lengths_layouts_or_options_are_a_plan_error_on_every_rank(worlds, difference,
+                                                                         words):
     for error in worlds(2).run(attend, 60.0, None, difference.get("options"),
                                difference.get("samples")):
         assert error.startswith("PlanError: worker ")
-        assert "lengths, options and version must be the same on every rank of a pool" in error
+        assert ("lengths, options and version must be the same on every rank of a pool; " +
+                words) in error
 
+
+def facts(**changes):
+    return dict(version="1", lengths="a", options=dict(chunks="2"), **changes)
+
+
+@pytest.mark.parametrize("odd, words", [
+    (dict(version="2"), ["the version is 1 on worker 0, 2, 2 on worker 1"]),
+    (dict(lengths="b", options=dict(chunks="2", max_tile_pairs="9")),
+     ["the lengths of samples differ"]),
+    (dict(lengths="b", options=dict(chunks="4")),
+     ["the lengths of samples differ", "the option chunks is 2 on worker 0, 2, 4 on worker 1"]),
+    (dict(), ["what is balanced differs: device_profile and memory_cap must be the same too"]),
+], ids=str)
+def test_what_differs_between_plans_is_told(odd, words):
+    assert contradictions([facts(), {**facts(), **odd}, facts()]) == words
+
+
+def costs_that_differ():
+    """One rank balances seconds, the other FLOPs."""
+    pool = libra.Pool(deadline=60.0)
+    case = Case(pool.workers, samples=skewed(pool.workers))
+    planning = libra._core.Planning(case.plan_options(), *["h200"] * dist.get_rank())
+    plan = pool.plan(planning, case.sequences())
+    shard = shard_of(case, plan)
+    with pytest.raises(libra.PlanError, match="device_profile and memory_cap must be the same"):
+        libra.attention(shard.q, shard.k, shard.v, plan=plan)
+    pool.close()
+
+
+def test_other_costs_are_a_plan_error(worlds):
+    worlds(2).run(costs_that_differ)
 
 
 def fingerprints_of_gpus():
@@ -95,7 +132,8 @@ def as_if_on_another_device(q, k, v):
 
 @pytest.mark.parametrize("change, words", [
     (shorter, "Q is [119, 8, 16] fp64: the plan has [120, 8, 16] fp64 for this worker"),
-    (in_fp32, "Q is [120, 8, 16] fp32: the plan has [120, 8, 16] fp64 for this worker"),
+    (in_fp32, "Q is [120, 8, 16] fp32: the plan has [120, 8, 16] fp64 for this worker; under "
+     'torch.autocast or in such a model, plan with PlanOptions(dtype="fp32")'),
     (of_other_heads, "K is [120, 2, 16] fp64: the plan has [120, 4, 16] fp64 for this worker"),
     (as_if_on_another_device, "must be on cuda, where the pool's plans run: one is on cpu"),
 ])
@@ -103,7 +141,7 @@ def test_wrong_tensors_on_one_rank_are_an_error_on_every_rank_at_once(worlds, ch
     begin = time.monotonic()
     other, odd = worlds(2).run(attend, 60.0, change)
     assert odd.startswith("ConfigError: ") and words in odd
-    assert other.startswith("TransportError: worker 0 ") and words in other
+    assert other.startswith("TransportError: worker 0 ") and words.split(";")[0] in other
     assert "worker 1" in other
     assert time.monotonic() - begin < SOON
 
@@ -159,17 +197,67 @@ def test_the_death_of_a_rank_is_an_error_on_every_survivor(size):
 
 
 def pools_that_do_not_divide():
-    with pytest.raises(libra.ConfigError, match="pools of 3 workers do not divide a group of 2"):
+    with pytest.raises(libra.ConfigError, match=(
+            r"pools of 3 workers do not divide a group of 2.*libra.Pool\(alone=True\)")):
         libra.Pool(workers=3)
     pool = libra.Pool()
     case = Case(4, samples=skewed(4))
-    with pytest.raises(libra.ConfigError, match="for 4 workers and the pool has 2 ranks"):
+    with pytest.raises(libra.ConfigError, match=(
+            r"for 4 workers and the pool has 2 ranks.*libra.Pool\(alone=True\)")):
         pool.plan(case.plan_options(), case.sequences())
     pool.close()
 
 
 def test_a_pool_of_another_size_than_the_plans_is_an_error(worlds):
     worlds(2).run(pools_that_do_not_divide)
+
+
+def reach(transport, hosts, change_transport=False):
+    """What a pool of GPUs would be made with, or why it is not."""
+    made = []
+
+    def device_worker(*args):
+        made.append(args)
+        return mock.Mock()
+
+    rank = dist.get_rank()
+    transport = "peer" if change_transport and rank == 1 else transport
+    with mock.patch.object(libra._core, "device_worker", device_worker), \
+            mock.patch.object(libra._core, "make_nccl_id", lambda: b"id of rank %d" % rank), \
+            mock.patch.object(_pool, "_host", lambda: hosts[rank]):
+        try:
+            libra.Pool(device=f"cuda:{rank}", transport=transport, one_queue=rank == 1).close()
+        except libra.ConfigError as error:
+            return str(error)
+    (name, worker, workers, device, one_queue, _, near, nccl_id), = made
+    assert (worker, workers, device, one_queue) == (rank, 4, rank, True)
+    return name, near, nccl_id
+
+
+@pytest.mark.parametrize("transport, hosts, near, nccl_id", [
+    ("auto", "aaaa", [[0, 1, 2, 3]] * 4, b""),
+    ("peer", "aaaa", [[0, 1, 2, 3]] * 4, b""),
+    ("auto", "abab", [[0, 2], [1, 3]] * 2, b"id of rank 0"),
+    ("auto", "abcd", [[0], [1], [2], [3]], b"id of rank 0"),
+    ("nccl", "aabb", [[]] * 4, b"id of rank 0"),
+])
+def test_gpus_are_reached_by_copy_engines_within_a_host_and_by_nccl_beyond(worlds, transport, hosts,
+                                                                           near, nccl_id):
+    results = worlds(4).run(reach, transport, hosts)
+    assert len({name for name, _, _ in results}) == 1
+    assert [reached for _, reached, _ in results] == near
+    assert {each for _, _, each in results} == {nccl_id}
+
+
+def test_transports_that_cannot_be_are_an_error_on_every_rank(worlds):
+    for error in worlds(4).run(reach, "peer", "aabb"):
+        assert "on 2 hosts, and transport peer is within one" in error
+    for error in worlds(4).run(reach, "nccl", "aaaa", True):
+        assert "transport is nccl, peer, nccl, nccl by worker" in error
+    with pytest.raises(libra.ConfigError, match="no transport 'tcp': auto, peer and nccl"):
+        libra.Pool(transport="tcp")
+    with pytest.raises(libra.ConfigError, match="between GPUs"):
+        libra.Pool(transport="nccl")
 
 
 def closed_pool():

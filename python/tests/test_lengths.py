@@ -1,6 +1,8 @@
 """Sample lengths from wherever they are."""
 
 import struct
+import subprocess
+import sys
 
 import numpy as np
 import pyarrow as pa
@@ -43,6 +45,42 @@ def test_lengths_come_from_wherever_they_are(tmp_path):
     for source in sources:
         read = libra.read_lengths(source)
         assert read.dtype == np.int64 and read.tolist() == lengths, source
+
+
+def test_a_hugging_face_dataset_gives_its_column():
+    datasets = pytest.importorskip("datasets", reason="needs datasets")
+    lengths = [3, 0, 7, 1]
+    rows = datasets.Dataset.from_dict(
+        {"input_ids": [[1] * n for n in lengths], "tokens": [n + 1 for n in lengths]})
+    assert libra.read_lengths(rows).tolist() == lengths
+    assert libra.read_lengths(rows, column="tokens").tolist() == [4, 1, 8, 2]
+    assert libra.read_lengths(rows.select([2, 0])).tolist() == [7, 3]
+    assert libra.read_lengths(rows["tokens"]).tolist() == [4, 1, 8, 2]
+
+
+def test_a_megatron_index_is_read_as_megatron_writes_it(tmp_path):
+    indexed = pytest.importorskip("megatron.core.datasets.indexed_dataset",
+                                  reason="needs megatron-core")
+    builder = indexed.IndexedDatasetBuilder(str(tmp_path / "tokens.bin"), dtype=np.int32)
+    for document in ([3], [2, 5], [1, 1, 1]):
+        for tokens in document:
+            builder.add_item(torch.arange(tokens))
+        builder.end_document()
+    builder.finalize(str(tmp_path / "tokens.idx"))
+    path = str(tmp_path / "tokens.idx")
+    assert libra.read_lengths(path).tolist() == [3, 7, 3]
+    assert libra.read_lengths(path, idx_unit="sequences").tolist() == [3, 2, 5, 1, 1, 1]
+    assert libra.read_lengths(str(tmp_path / "tokens")).tolist() == [3, 7, 3]
+
+
+@pytest.mark.parametrize("module, code", [
+    ("torch", "libra.attention"), ("torch", "libra.Pool"), ("torch", "libra.PooledBatchSampler"),
+    ("pyarrow", "libra.read_lengths('lengths.parquet')")])
+def test_a_package_that_is_not_installed_is_named(module, code):
+    program = f"import sys; sys.modules['{module}'] = None; import libra; {code}"
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    last = ran.stderr.strip().splitlines()[-1]
+    assert last.startswith("ImportError: ") and last.endswith(f"pip install {module}"), ran.stderr
 
 
 @pytest.mark.parametrize("wrong", [[1.5, 2.0], [[1, 2]], [3, -1], pa.table({"text": ["a"]}),

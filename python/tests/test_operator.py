@@ -60,7 +60,8 @@ def test_strides_are_honoured_by_the_exchange(worlds, layout):
 # --- heads and dimensions ------------------------------------------------------------------------
 
 @pytest.mark.parametrize("shape", [(40, 8, 8, 8), (8, 1, 16, 16), (6, 6, 4, 12), (4, 2, 96, 64),
-                                   (2, 2, 256, 256), (4, 4, 1, 1)])
+                                   (2, 2, 256, 256), (2, 1, 64, 64),
+                                   (2, 1, 192, 128), (4, 4, 1, 1)])
 def test_head_counts_and_dimensions_work(pool, shape):
     case = Case(1, shape=shape, tokens=40, samples=[[[25, 3, 11]]], options=dict(chunks=1))
     _, plan = plan_of(pool, case)
@@ -171,6 +172,20 @@ def test_a_plan_that_was_let_go_is_an_error():
     plan_of(pool)
     with pytest.raises(libra.PlanError, match=f"no plan {gone}"):
         libra.attention(shard.q, shard.k, shard.v, plan=gone)
+
+
+@pytest.mark.parametrize("planned, given, words", [
+    ("bf16", torch.float32, "Q is .* fp32: the plan has .* bf16 for this worker; run the model "
+     "under torch.autocast, or in bf16, or plan with PlanOptions\\(dtype=\"fp32\"\\)"),
+    ("fp32", torch.bfloat16, "Q is .* bf16: the plan has .* fp32 for this worker; under "
+     "torch.autocast or in such a model, plan with PlanOptions\\(dtype=\"bf16\"\\)"),
+    ("fp16", torch.float16, "fp16"),
+])
+def test_another_dtype_than_the_plans_says_what_to_do(pool, planned, given, words):
+    case, plan = plan_of(pool, dtype=planned)
+    q, k, v, _ = dense.tensors(case.shape, case.tokens, 0, given)
+    with pytest.raises(libra.ConfigError, match=words):
+        libra.attention(q, k, v, plan=plan)
 
 
 @pytest.mark.parametrize("change, words", [

@@ -24,10 +24,49 @@ def options(**changes):
 def test_options_have_the_defaults_of_the_core():
     made = libra.PlanOptions(q_heads=32, kv_heads=8, head_dim=128)
     assert (made.value_dim, made.dtype, made.home, made.placer) == (
-        128, "bf16", "contiguous", "reserve")
+        128, "bf16", "contiguous", "balanced")
     assert (made.head_shards, made.chunks, made.fetch, made.backward) == (2, 4, "prefix", "keep")
     assert made.tau == pytest.approx(0.03)
     assert made == eval(repr(made), {"PlanOptions": libra.PlanOptions})
+
+
+def test_the_signature_tells_the_defaults():
+    made = libra.PlanOptions(q_heads=32, kv_heads=8, head_dim=128)
+    signature = libra.PlanOptions.__init__.__nb_signature__[0][0].removesuffix(") -> None")
+    told = dict(parameter.split(" = ") for parameter in re.split(r", (?=\w+: )", signature)
+                if " = " in parameter)
+    told = {name.split(":")[0]: default for name, default in told.items()}
+    assert len(told) == 19
+    for name, default in told.items():
+        if name not in ("value_dim", "fetch"):  # they follow other options
+            assert getattr(made, name) == pytest.approx(eval(default)), name
+
+
+@pytest.mark.parametrize("wrong, words", [
+    (dict(chunk=2), "no option 'chunk': do you mean chunks\\?"),
+    (dict(zzz=2), "no option 'zzz': q_heads, kv_heads, .*search_us are there"),
+    (dict(q_heads="32"), "q_heads='32', a str"),
+    (dict(head_dim=1.5), "head_dim=1.5, a float"),
+])
+def test_a_keyword_that_cannot_be_is_named(wrong, words):
+    with pytest.raises(libra.ConfigError, match=words):
+        options(**wrong)
+    with pytest.raises(libra.ConfigError, match="needs kv_heads: q_heads, kv_heads and head_dim"):
+        libra.PlanOptions(q_heads=4)
+
+
+def test_defaults_that_do_not_fit_are_called_by_their_names():
+    made = libra.PlanOptions(q_heads=4, kv_heads=2, head_dim=8)
+    with pytest.raises(libra.ConfigError, match=re.escape(
+            "chunks M 4 (the default) does not cut a shard of 2 query heads, q_heads 4 / "
+            "head_shards H 2 (the default), into")):
+        libra.make_plan(made, [libra.PackedSequence(8, [8])])
+
+
+def test_sizes_are_read_as_people_write_them():
+    assert libra.parse_size("64k") == libra.parse_size("64K") == 65536
+    with pytest.raises(libra.ConfigError, match="256K"):
+        libra.parse_size("64KB")
 
 
 def test_faithful_options_are_the_papers():

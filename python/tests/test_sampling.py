@@ -3,33 +3,18 @@ anywhere."""
 
 import collections
 import itertools
+import json
+import os
+import signal
+import time
 
 import numpy as np
 import pytest
-import torch
-from torch.utils.data import DataLoader
+import torch.distributed as dist
 
 import libra
-from libra import Collator, PackedDataset, Planner, PooledBatchSampler
-
-RANDOM = np.random.default_rng(5)
-LENGTHS = RANDOM.integers(0, 60, 400)
-SIZES = dict(seq_len=128, gbs=8, dp=4, pool_size=2)
-
-
-def sampler(dp_rank=0, lengths=LENGTHS, **changes):
-    return PooledBatchSampler(lengths, **{**SIZES, "dp_rank": dp_rank, **changes})
-
-
-def batches_of(epoch, dp_rank=0, **changes):
-    made = sampler(dp_rank, **changes)
-    made.set_epoch(epoch)
-    return list(made)
-
-
-def origins(batches):
-    return collections.Counter(sample for batch in batches for sample in batch.samples)
-
+from libra import Planner, PooledBatchSampler
+from samplers import LENGTHS, RANDOM, SIZES, batches_of, origins, sampler, take
 
 # --- epochs --------------------------------------------------------------------------------------
 
@@ -61,10 +46,12 @@ def test_what_is_carried_over_is_not_lost():
     assert {3, 4} == set(seen[d] for d in range(len(LENGTHS)))
 
 
-@pytest.mark.parametrize("last_window", ["carry", "drop"])
-def test_the_length_is_what_is_yielded(last_window):
-    made = sampler(last_window=last_window)
-    for epoch in (0, 1, 3):
+@pytest.mark.parametrize("changes", [
+    dict(last_window="carry"), dict(last_window="drop"), dict(packing="best-fit-decreasing"),
+    dict(packing="concat"), dict(packing="wlb", equal_cost_tokens=20)], ids=str)
+def test_the_length_is_what_is_yielded(changes):
+    made = sampler(**changes)
+    for epoch in (0, 1, 3, 2, 0, 4):
         made.set_epoch(epoch)
         assert len(made) == len(list(made)) > 0
 
@@ -90,6 +77,59 @@ def test_pools_are_of_like_cost():
     assert len(of_window) == 4 and max(of_window) < 1.8 * np.mean(of_window)
 
 
+# --- WLB-LLM's packing ---------------------------------------------------------------------------
+
+WLB = dict(lengths=RANDOM.choice([2, 5, 9, 100], 3000, p=[0.4, 0.3, 0.25, 0.05]), packing="wlb",
+           equal_cost_tokens=30)
+
+
+def work_of(batch):
+    return sum((n / 30) ** 2 + n / 30 for _, _, n in batch.samples)
+
+
+def test_wlb_sequences_are_of_like_work_and_unlike_length():
+    made = [sampler(rank, **WLB) for rank in range(4)]
+    by_step = collections.defaultdict(list)
+    for batch in itertools.chain(*made):
+        by_step[batch.window].append(batch)
+        assert batch.seq_len <= 1.25 * 128
+        assert batch.seq_len == max(2, sum(n for _, _, n in batch.samples))
+    assert all(len(batches) == 8 for batches in by_step.values())
+    fixed = collections.defaultdict(list)
+    for batch in itertools.chain(*(sampler(rank, lengths=WLB["lengths"]) for rank in range(4))):
+        fixed[batch.window].append(batch)
+
+    def excess(steps):
+        return np.mean([max(map(work_of, step)) / np.mean([*map(work_of, step)])
+                        for step in steps.values()]) - 1
+
+    assert excess(by_step) < excess(fixed) / 2
+
+
+def test_wlb_changes_the_samples_of_steps_and_loses_none():
+    def seen(steps, **changes):
+        made = [sampler(rank, **changes) for rank in range(4)]
+        counts = collections.Counter(
+            sample for each in made for batch in take(each, 2 * steps) for sample in batch.samples)
+        return counts, made[0]
+
+    fixed = dict(lengths=WLB["lengths"])
+    assert set(seen(1, **WLB)[0]) < set(seen(1, **fixed)[0])  # the first step keeps some back
+    given, _ = seen(20, **fixed)
+    came, made = seen(20, **WLB)
+    waiting = given - came
+    assert not came - given
+    assert waiting and sum(n * times for (_, _, n), times in waiting.items()) == (
+        made.metrics()["libra/wlb_waiting_tokens"])
+
+
+def test_wlb_needs_the_length_of_equal_cost():
+    with pytest.raises(libra.ConfigError, match="needs equal_cost_tokens"):
+        sampler(packing="wlb")
+    with pytest.raises(libra.ConfigError, match="not above 0"):
+        list(sampler(packing="wlb", equal_cost_tokens=0))
+
+
 # --- documents that are too long -----------------------------------------------------------------
 
 @pytest.mark.parametrize("oversize, kept", [("truncate", 128), ("split", 300), ("drop", 0)])
@@ -105,7 +145,7 @@ def test_documents_longer_than_the_sequence_follow_the_policy(oversize, kept):
 
 def test_documents_longer_than_the_sequence_are_an_error_unless_told():
     with pytest.raises(libra.ConfigError, match="split"):
-        list(sampler(lengths=[300] + [128] * 20))
+        sampler(lengths=[300] + [128] * 20)
 
 
 @pytest.mark.parametrize("wrong", [dict(gbs=6), dict(pool_size=3), dict(dp_rank=4),
@@ -116,37 +156,43 @@ def test_options_that_break_a_rule_are_an_error(wrong):
         list(sampler(**wrong))
 
 
-def test_no_epoch_that_fills_a_step_is_an_error_under_drop():
-    with pytest.raises(libra.ConfigError, match="smaller GBS"):
-        list(sampler(lengths=[5, 6], last_window="drop"))
+@pytest.mark.parametrize("last_window", ["carry", "drop"])
+def test_documents_that_fill_no_step_are_an_error(last_window):
+    with pytest.raises(libra.ConfigError, match=(
+            "the 2 documents fill 1 packed sequences of 128 tokens, and an optimizer step takes "
+            "gbs 8: choose a smaller gbs")):
+        sampler(lengths=[5, 6], last_window=last_window)
+
+
+def test_sizes_may_be_written_as_people_do():
+    made = PooledBatchSampler([300] * 40, **{**SIZES, "seq_len": "1k", "dp_rank": 0})
+    assert made.seq_len == 1024
 
 
 # --- resuming ------------------------------------------------------------------------------------
 
-def take(made, count):
-    return list(itertools.islice(iter(made), count))
-
-
-@pytest.mark.parametrize("last_window", ["carry", "drop"])
+@pytest.mark.parametrize("changes", [
+    dict(last_window="carry"), dict(last_window="drop"), dict(packing="wlb", equal_cost_tokens=20),
+    dict(packing="wlb", equal_cost_tokens=20, last_window="drop")], ids=str)
 @pytest.mark.parametrize("epoch, taken", [(0, 3), (1, 4), (2, 5)])
-def test_a_run_resumed_twice_in_the_middle_of_a_step_yields_the_rest(epoch, taken, last_window):
-    whole = batches_of(epoch, 1, last_window=last_window)
-    made = sampler(1, last_window=last_window)
+def test_a_run_resumed_twice_in_the_middle_of_a_step_yields_the_rest(epoch, taken, changes):
+    whole = batches_of(epoch, 1, **changes)
+    made = sampler(1, **changes)
     made.set_epoch(epoch)
     got = take(made, taken)
     for _ in range(2):
         state = made.state_dict()
-        made = sampler(1, last_window=last_window)
+        made = sampler(1, **changes)
         made.load_state_dict(state)
         made.set_epoch(epoch)  # as training loops do
         got += take(made, 2)
     state = made.state_dict()
-    made = sampler(1, last_window=last_window)
+    made = sampler(1, **changes)
     made.load_state_dict(state)
     assert got + list(made) == whole
     assert [b.samples for b in got] == [b.samples for b in whole[:len(got)]]
     made.set_epoch(epoch + 1)
-    assert list(made) == batches_of(epoch + 1, 1, last_window=last_window)
+    assert list(made) == batches_of(epoch + 1, 1, **changes)
 
 
 def test_the_state_can_be_told_what_was_trained_on():
@@ -155,16 +201,26 @@ def test_the_state_can_be_told_what_was_trained_on():
     assert made.state_dict(microbatches=3)["microbatches"] == 3
 
 
-def test_a_run_resumed_with_another_dp_sees_every_sequence_once():
-    before = [batch for rank in range(4) for batch in take(sampler(rank), 4)]
-    state = sampler_after(4).state_dict()
-    after = []
-    for rank in range(2):
-        made = sampler(rank, dp=2)
-        made.load_state_dict(state)
-        after += list(made)
-    whole = [batch for rank in range(4) for batch in batches_of(0, rank)]
-    assert origins(before) + origins(after) == origins(whole)
+@pytest.mark.parametrize("epoch", [0, 2])
+@pytest.mark.parametrize("plan", [  # (dp, pool_size, steps) after one another
+    [(4, 2, 2), (2, 2, 1), (8, 4, 2), (4, 1, None)],
+    [(1, 1, 1), (4, 4, 3), (2, 1, None)]], ids=str)
+def test_a_run_goes_on_with_another_dp_or_p_at_the_end_of_a_step(epoch, plan):
+    state, seen = None, collections.Counter()
+    for dp, pool_size, steps in plan:
+        states = []
+        for rank in range(dp):
+            made = sampler(rank, dp=dp, pool_size=pool_size)
+            if state:
+                made.load_state_dict(json.loads(json.dumps(state)))
+            else:
+                made.set_epoch(epoch)
+            seen += origins(list(made) if steps is None else take(made, steps * 8 // dp))
+            states.append(made.state_dict())
+        assert all(each == states[0] for each in states)
+        state = states[0]
+    whole = [batch for rank in range(4) for batch in batches_of(epoch, rank)]
+    assert seen == origins(whole)
 
 
 def sampler_after(count):
@@ -198,54 +254,6 @@ def test_the_state_of_other_lengths_or_options_is_an_error():
     for other in (sampler(lengths=LENGTHS[:-1]), sampler(seed=1), sampler(gbs=16)):
         with pytest.raises(libra.ConfigError, match="same ones"):
             other.load_state_dict(state)
-
-
-# --- batches -------------------------------------------------------------------------------------
-
-def document(index):
-    return {"input_ids": [1000 * index + i for i in range(LENGTHS[index])]}
-
-
-DOCUMENTS = [document(i) for i in range(len(LENGTHS))]
-
-
-def loader(made, **options):
-    return DataLoader(PackedDataset(DOCUMENTS), batch_sampler=made, collate_fn=Collator(),
-                      **options)
-
-
-@pytest.mark.parametrize("workers", [0, 2])
-def test_a_loader_brings_the_packed_sequence(workers):
-    made = sampler()
-    expected = list(made)
-    for batch, inputs in zip(expected, loader(made, num_workers=workers), strict=True):
-        sizes = [n for _, _, n in batch.samples]
-        assert inputs["input_ids"].shape == (1, 128)
-        assert inputs["cu_seqlens"].tolist() == [0, *itertools.accumulate(sizes)]
-        assert inputs["max_seqlen"] == max(sizes)
-        begin = 0
-        for d, first, n in batch.samples:
-            ids = inputs["input_ids"][0, begin:begin + n].tolist()
-            assert ids == [1000 * d + i for i in range(first, first + n)]
-            assert inputs["position_ids"][0, begin:begin + n].tolist() == list(range(n))
-            if n:
-                assert inputs["labels"][0, begin:begin + n].tolist() == ids[1:] + [-100]
-            begin += n
-        assert (inputs["labels"][0, begin:] == -100).all()
-
-
-def test_labels_of_the_data_set_are_shifted_and_cut_documents_go_on():
-    item = dict(input_ids=[1, 2, 3, 4, 5], labels=[-100, -100, 3, 4, 5])
-    _, parts = PackedDataset([item]).__getitems__(
-        libra.PackedBatch([(0, 0, 3), (0, 3, 2)], seq_len=8))
-    assert [labels.tolist() for _, labels in parts] == [[-100, 3, 4], [5, -100]]
-
-
-def test_lengths_that_promise_other_tokens_are_an_error():
-    fetched = PackedDataset([[1, 2, 3]]).__getitems__(
-        libra.PackedBatch([(0, 0, 4)], seq_len=8, runs=[(0, 8)], plan=None))
-    with pytest.raises(libra.InputError, match="promise 4"):
-        Collator()(fetched)
 
 
 # --- plans ---------------------------------------------------------------------------------------
@@ -282,31 +290,67 @@ def test_a_planner_of_another_pool_is_an_error():
         sampler(planner=planner)
 
 
-def attend_to_batches(home):
-    """Every rank of two pools trains on its own; the attention is right, and costs are even."""
-    import dense
-    from pools import deviation
+def test_a_forked_process_leaves_planners_and_pools_alone():
+    planner, made = planned()
+    batches = iter(made)
+    next(batches)
+    child = os.fork()
+    if child == 0:  # as a DataLoader's worker, which may collect its copies
+        try:
+            next(batches), next(batches)
+            os._exit(1)
+        except libra.ConfigError as error:
+            planner.pool.close()
+            del batches, made, planner
+            os._exit(0 if "forked" in str(error) else 1)
+    ended = wait_for(child)
+    os.kill(child, signal.SIGKILL) if ended is None else None
+    assert ended == 0
+    assert len(list(batches)) == len(made) - 1
 
-    options = libra.PlanOptions(q_heads=4, kv_heads=2, head_dim=8, dtype="fp64", block_tokens=16,
-                                chunks=1, cp=2, home=home)
-    pool = libra.Pool(workers=2)
-    made = PooledBatchSampler(LENGTHS, seq_len=128, gbs=4, pool_size=1,
-                              planner=Planner(pool, options))
-    worst = 0.0
-    for batch, inputs in zip(take(made, 3), loader(made)):
-        plan = libra._plans.find_plan(inputs["libra_plan"])
-        q, k, v, _ = dense.tensors((4, 2, 8, 8), 128, 3)
-        out, _ = dense.attention(q, k, v, [n for _, _, n in batch.samples])
-        rows = plan.token_index()
-        assert inputs["input_ids"].shape[1] == len(rows)
-        own = libra.attention(q[rows], k[rows], v[rows], plan=plan)
-        worst = max(worst, deviation(own, out[rows]))
+
+def wait_for(child):
+    for _ in range(200):
+        process, status = os.waitpid(child, os.WNOHANG)
+        if process:
+            return status
+        time.sleep(0.05)
+    return None
+
+
+def sampled_by_one_rank():
+    """Another rank of the pool makes no window, no plan, no call."""
+    pool = libra.Pool()
+    options = libra.PlanOptions(q_heads=4, kv_heads=2, head_dim=8, dtype="fp64", chunks=1)
+    if dist.get_rank() == 0:
+        made = PooledBatchSampler(LENGTHS, seq_len=128, gbs=8, pool_size=2,
+                                  planner=Planner(pool, options))
+        assert len(list(made)) == len(made)
+    dist.barrier()
     pool.close()
-    return worst, [b.samples for b in take(made, 2)]
 
 
-@pytest.mark.parametrize("home", ["contiguous", "zigzag-document"])
-def test_ranks_of_a_sequence_get_its_shards(worlds, home):
-    results = worlds(4).run(attend_to_batches, home)
-    assert max(worst for worst, _ in results) < 1e-10
-    assert results[0][1] == results[1][1] != results[2][1] == results[3][1]
+def test_planning_needs_no_other_rank(worlds):
+    worlds(2).run(sampled_by_one_rank)
+
+
+def replicas_of(cp, of_mesh):
+    """DP and place among the replicas of a pool's group, which need not be the whole job's."""
+    mesh = dist.device_mesh.init_device_mesh("cpu", (2, 2), mesh_dim_names=("pp", "dp"))
+    pool = libra.Pool(mesh["dp"] if of_mesh else None)
+    options = libra.PlanOptions(q_heads=4, kv_heads=2, head_dim=8, chunks=1, cp=cp)
+    try:
+        made = PooledBatchSampler(LENGTHS, seq_len=128, gbs=4, pool_size=pool.workers // cp,
+                                  planner=Planner(pool, options))
+        return made.dp, made.dp_rank
+    except libra.ConfigError as error:
+        return str(error)
+    finally:
+        pool.close()
+
+
+def test_replicas_are_those_of_the_pools_group(worlds):
+    assert worlds(4).run(replicas_of, 1, True) == [(2, 0), (2, 1)] * 2
+    assert worlds(4).run(replicas_of, 2, False) == [(2, 0), (2, 0), (2, 1), (2, 1)]
+    for error in worlds(4).run(replicas_of, 3, False):
+        assert error.startswith("CP 3 does not divide the 4 ranks")

@@ -130,6 +130,11 @@ def test_positions_tell_samples_and_zeros_at_the_end_are_padding(positions, samp
     assert adapter._samples_of(torch.tensor([positions]), len(positions)) == samples
 
 
+def test_positions_of_a_zigzag_shard_are_an_error():
+    with pytest.raises(libra.ConfigError, match="zigzag"):
+        adapter._samples_of(torch.tensor([[0, 1, 2, 9, 10, 11]]), 6)
+
+
 @pytest.mark.parametrize("change, words", [
     (dict(input_ids=torch.ones(2, TOKENS, dtype=torch.int64),
           position_ids=torch.arange(TOKENS).repeat(2, 1)), "a batch of 2"),
@@ -150,6 +155,32 @@ def test_a_sliding_window_is_an_error():
     model = AutoModelForCausalLM.from_config(config, attn_implementation="libra")
     with pytest.raises(libra.ConfigError, match="sliding window"):
         model(**packed([96])[0], libra_plan=1)
+
+
+def gather_lengths(cp):
+    """Without a sampler each replica tells the others what it holds, for each microbatch."""
+    adapter.register()
+    pool = libra.Pool()
+    replica = pool.worker // cp
+    samples = [[60, 30], [1, 40, 0, 7]][replica]
+    batch, _ = packed(samples, seed=replica)
+    options = libra.PlanOptions(q_heads=4, kv_heads=2, head_dim=8, dtype="fp64", block_tokens=16,
+                                chunks=1, cp=cp, tau=0.0)
+    plan = pool.plan_together(options, samples, tokens=TOKENS)
+    rows = plan.token_index()
+    own = {name: value[:, rows] if torch.is_tensor(value) else value
+           for name, value in batch.items()}
+    logits = model_of("qwen3", "libra")(**own, libra_plan=plan.id).logits
+    expected = model_of("qwen3", "sdpa")(**batch).logits[:, rows]
+    pool.close()
+    real = rows < sum(samples)
+    return deviation(logits[:, real], expected[:, real]), plan.core.tiles_moved
+
+
+@pytest.mark.parametrize("cp", [1, 2])
+def test_lengths_may_be_gathered_for_each_microbatch(worlds, cp):
+    for worst, moved in worlds(2 * cp).run(gather_lengths, cp):
+        assert worst < 1e-10 and moved > 0
 
 
 # --- training ------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ import torch
 
 from libra import _core
 from libra._attention import attention
+from libra._tensors import dtype_name
 
 
 def register(name="libra", *, from_positions=False):
@@ -77,6 +78,11 @@ def _samples_of(position_ids, rows):
         raise _core.ConfigError(
             f"position_ids {list(position_ids.shape)} do not begin a packed sequence of {rows} "
             "tokens: shards of one need a libra_plan")
+    begins = positions[1:] == 0
+    if not bool((begins | (positions[1:] == positions[:-1] + 1)).all()):
+        raise _core.ConfigError(
+            "position_ids do not count on within a sample, as in zigzag shards of a sequence: "
+            "these need a libra_plan")
     starts = (positions == 0).nonzero().flatten().tolist()
     last = rows
     while len(starts) > 1 and starts[-1] == last - 1 and starts[-2] == last - 2:
@@ -96,8 +102,6 @@ def _local_plan(samples, q, k, v):
 @functools.lru_cache(maxsize=64)
 def _plan(samples, rows, shape, dtype, device):
     """Keyed by all that a plan is made for, so that it is never another microbatch's."""
-    from libra._pool import dtype_name
-
     q_heads, kv_heads, head_dim, value_dim = shape
     options = _core.PlanOptions(q_heads=q_heads, kv_heads=kv_heads, head_dim=head_dim,
                                 value_dim=value_dim, dtype=dtype_name(dtype), head_shards=1,
