@@ -127,6 +127,7 @@ PlanOptions make_options(const nb::kwargs& keywords) {
   options.local_first = given.optional<bool>("local_first", preset.local_first);
   options.max_tile_pairs = given.optional<std::int64_t>("max_tile_pairs", preset.max_tile_pairs);
   options.gpus_per_node = number("gpus_per_node", preset.gpus_per_node);
+  options.node_fetch = given.optional<bool>("node_fetch", preset.node_fetch);
   options.inter_node_weight = number("inter_node_weight", preset.inter_node_weight);
   options.search_us = number("search_us", preset.search_us);
   given.check_all_taken();
@@ -151,14 +152,14 @@ std::string represent(const PlanOptions& options) {
       "PlanOptions(q_heads={}, kv_heads={}, head_dim={}, value_dim={}, dtype='{}', cp={}, tp={}, "
       "home='{}', block_tokens={}, head_shards={}, chunks={}, placer='{}', fetch='{}', tau={}, "
       "backward='{}', return_lse={}, local_first={}, max_tile_pairs={}, gpus_per_node={}, "
-      "inter_node_weight={}, search_us={})",
+      "node_fetch={}, inter_node_weight={}, search_us={})",
       options.shape.q_heads, options.shape.kv_heads, options.shape.head_dim,
       options.shape.value_dim, dtype_name(options.storage), options.cp, options.tp,
       home_name(options.home), options.block_tokens, options.head_shards, options.chunks,
       placer_name(options.placer), fetch_name(options.fetch), options.tau_ppm * 1e-6,
       backward_name(options.backward), options.return_lse ? "True" : "False",
       options.local_first ? "True" : "False", options.max_tile_pairs, options.gpus_per_node,
-      options.inter_node_weight, options.search_us);
+      options.node_fetch ? "True" : "False", options.inter_node_weight, options.search_us);
 }
 
 constexpr const char* kDoc = R"(What a plan depends on besides the sequences of its pool.
@@ -184,8 +185,9 @@ Args:
   local_first: tiles that need no exchange run first and unchunked.
   max_tile_pairs: a tile of more query-key pairs is cut into halves; 0: never. The placer balanced
     sets it in its plans.
-  gpus_per_node, inter_node_weight: for the placer balanced, a byte between nodes counts as
-    1 + inter_node_weight bytes.
+  gpus_per_node: consecutive workers of a node.
+  node_fetch: what several workers of a node need of a KV group crosses to the node once.
+  inter_node_weight: for the placer balanced, a byte between nodes counts as 1 + this many.
   search_us: for the placer balanced, microseconds of search on a usual core.
 
 Raises ConfigError for a name that is not there, or a value that cannot be; rules between options
@@ -199,7 +201,7 @@ constexpr const char* kSignature =
     "head_shards: int = 2, chunks: int = 4, placer: str = 'balanced', fetch: str | None = None, "
     "tau: float = 0.03, backward: str = 'keep', return_lse: bool = False, "
     "local_first: bool = True, max_tile_pairs: int = 0, gpus_per_node: int = 8, "
-    "inter_node_weight: int = 0, search_us: int = 0) -> None";
+    "node_fetch: bool = False, inter_node_weight: int = 0, search_us: int = 0) -> None";
 
 }  // namespace
 
@@ -233,6 +235,7 @@ void bind_options(nb::module_& module) {
       .def_ro("local_first", &PlanOptions::local_first)
       .def_ro("max_tile_pairs", &PlanOptions::max_tile_pairs)
       .def_ro("gpus_per_node", &PlanOptions::gpus_per_node)
+      .def_ro("node_fetch", &PlanOptions::node_fetch)
       .def_ro("inter_node_weight", &PlanOptions::inter_node_weight)
       .def_ro("search_us", &PlanOptions::search_us)
       .def(

@@ -19,6 +19,8 @@ CASES = {
     "P2 CP2 zigzag-document": Case(2, cp=2, options=dict(home="zigzag-document", chunks=1)),
     "CP4": Case(1, cp=4),
     "P2 CP2 TP2": Case(2, cp=2, tp=2),
+    "P2 CP2, two nodes, keys fetched once": Case(2, cp=2, options=dict(
+        tau=0.0, gpus_per_node=2, node_fetch=True, block_tokens=8)),
     "P2 a replica without a sample": Case(2, samples=[[[], [117]]], options=dict(tau=0.0)),
     "P2 CP2 nothing but padding": Case(2, cp=2, samples=[[[], []]]),
     "CP4 TP2 more shards": Case(1, cp=4, tp=2, options=dict(head_shards=4, chunks=2)),

@@ -36,7 +36,7 @@ def test_the_signature_tells_the_defaults():
     told = dict(parameter.split(" = ") for parameter in re.split(r", (?=\w+: )", signature)
                 if " = " in parameter)
     told = {name.split(":")[0]: default for name, default in told.items()}
-    assert len(told) == 19
+    assert len(told) == 20
     for name, default in told.items():
         if name not in ("value_dim", "fetch"):  # they follow other options
             assert getattr(made, name) == pytest.approx(eval(default)), name
