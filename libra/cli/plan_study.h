@@ -41,7 +41,7 @@ struct PlanStudy {
   std::int64_t steps = 0;
   std::int64_t epochs = 0;
   std::array<double, kGroupings.size()>
-      r_minus_1{};     ///< means over the steps, in the order of kGroupings
+      r_minus_1{};                  ///< means over the steps, in the order of kGroupings
   double r_by_index_minus_1 = 0;    ///< the same of the pools that are planned, by GA index
   std::vector<std::int32_t> order;  ///< of the first window: sequences in the order of its pools
   double cost_us = 0;               ///< median: the work of all sequences of a window

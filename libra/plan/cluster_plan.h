@@ -14,13 +14,13 @@
 
 namespace libra {
 
-/// Of one layer, forward and backward, until the last worker is done. Each pass takes as long as its
-/// computation or the bytes through its busiest port, whichever is longer, what the one costs the
-/// other, and the exchange that no chunk hides. Requires costs in picoseconds (seconds_cost).
+/// Of one layer, forward and backward, until the last worker is done. Each pass takes as long as
+/// its computation or the bytes through its busiest port, whichever is longer, what the one costs
+/// the other, and the exchange that no chunk hides. Requires costs in picoseconds (seconds_cost).
 double predicted_seconds(const PoolPlan& plan, const Cluster& cluster);
 
-/// The plan of the least predicted time among: make_plan's; if that had to cut large tiles, the same
-/// with them whole; with twice the head shards, and twice again, while that helps; with tau 4, 16
+/// The plan of the least predicted time among: make_plan's; if that had to cut large tiles, the
+/// same with them whole; with twice the head shards, and twice again, while that helps; with tau 4, 16
 /// and 64 times as large while that helps; and every tile at home. Where the pool has several nodes
 /// and the placer is `reserve` or `balanced`, with node fetch, unless the plan is faster without.
 /// `picoseconds`: as seconds_cost. Throws as make_plan.

@@ -31,7 +31,7 @@ struct Scenario {
   std::int32_t ep = 1;    ///< workers that share a layer's experts; consecutive GPUs of a stage
   std::int32_t pool = 1;  ///< P of the pooled methods
   bool pools_by_load = false;  ///< of our own methods: pools of like load share a GA index
-  bool recompute = true;  ///< each layer's forward pass runs again in the backward pass
+  bool recompute = true;       ///< each layer's forward pass runs again in the backward pass
   double wlb_token_cap =
       1.25;  ///< methods wlb, wlb-repack: most tokens of a sequence over the mean
 
