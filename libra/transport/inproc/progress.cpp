@@ -110,6 +110,12 @@ void Hub::fail(const std::string& cause) {
   fail_locked(cause);
 }
 
+// With the lock: the flag is set before the ledgers are told.
+bool Hub::failed() {
+  const std::lock_guard lock(mutex_);
+  return failed_;
+}
+
 void Hub::fail_locked(const std::string& cause) {
   if (failed_.exchange(true)) return;
   for (Lane& lane : lanes_) {

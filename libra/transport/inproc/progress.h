@@ -34,7 +34,8 @@ class Hub {
   /// Fails every worker; later causes do not count.
   void fail(const std::string& cause);
 
-  bool failed() const { return failed_; }
+  /// Whether every worker's ledger has the failure.
+  bool failed();
 
   /// Copies what `worker` receives and watches its deadlines until it leaves.
   void serve(std::int32_t worker);

@@ -1,0 +1,268 @@
+#include "tests/fault_run.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <regex>
+#include <utility>
+
+#include "libra/base/error.h"
+#include "libra/base/index.h"
+#include "libra/runtime/agreement.h"
+#include "libra/runtime/worker_threads.h"
+#include "libra/transport/inproc/transport.h"
+#include "tests/faulty_transport.h"
+#include "tests/layer_driver.h"
+#include "tests/seat.h"
+
+namespace libra::testing {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// The worker's thread is to end as if its process had.
+struct Left {};
+
+// Holds a worker back until all others have ended.
+class Gate {
+ public:
+  explicit Gate(std::int32_t others) : others_(others) {}
+
+  void another_has_ended() {
+    const std::lock_guard lock(mutex_);
+    --others_;
+    changed_.notify_all();
+  }
+  void await_others() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return others_ == 0; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::int32_t others_;
+};
+
+// What one worker did and saw.
+struct Account {
+  std::string error;
+  Clock::time_point error_at;
+  bool died = false;
+  bool forward_begun = false;
+  bool backward_begun = false;
+  std::string wrong;  // of its results
+  Places places;
+};
+
+class ScenarioRun {
+ public:
+  // Without a place: a run in which nothing goes wrong.
+  ScenarioRun(const Scenario& scenario, std::int32_t faulty, std::int64_t place)
+      : scenario_(scenario),
+        faulty_(faulty),
+        place_(place),
+        gate_(scenario.plan.workers() - 1),
+        accounts_(at(scenario.plan.workers())) {}
+
+  void run() {
+    auto endpoints = make_inproc_group(scenario_.plan.workers(), {scenario_.deadline});
+    for (auto& endpoint : endpoints) {
+      FaultyTransport::Fault fault = fault_of(endpoint->worker());
+      endpoint = std::make_unique<FaultyTransport>(std::move(endpoint), std::move(fault));
+    }
+    const auto errors = on_every_worker(
+        endpoints, [&](Transport& transport) { take_part(endpoints[at(transport.worker())]); });
+    for (std::size_t worker = 0; worker < errors.size(); ++worker) {
+      if (!errors[worker].empty()) accounts_[worker].wrong += errors[worker];
+    }
+  }
+
+  const std::vector<Account>& accounts() const { return accounts_; }
+  bool struck() const { return struck_; }
+  Clock::time_point struck_at() const { return struck_at_; }
+
+ private:
+  FaultyTransport::Fault fault_of(std::int32_t worker) {
+    const bool strikes = worker == faulty_ && scenario_.kind != FaultKind::kOtherPlan;
+    return {scenario_.kind,     strikes ? place_ : -1, scenario_.draw,
+            scenario_.deadline, [this] { halt(); },    [this] { strike(); }};
+  }
+
+  void halt() {
+    if (scenario_.kind == FaultKind::kLeaves) throw Left();
+    gate_.await_others();
+  }
+
+  void strike() {
+    struck_at_ = Clock::now();
+    struck_ = true;
+  }
+
+  void take_part(std::unique_ptr<Transport>& endpoint) {
+    const std::int32_t worker = endpoint->worker();
+    Account& account = accounts_[at(worker)];
+    {
+      LayerDriver layer(scenario_.plan, worker, scenario_.seed);  // outlives the stream
+      {
+        Seat seat(*endpoint);
+        run_passes(layer, seat, account);
+        account.places = dynamic_cast<FaultyTransport&>(*endpoint).places();
+        endpoint.reset();
+        settle(seat, account);
+      }
+      if (!account.died) account.wrong = wrong_results(layer, account);
+    }
+    if (worker != faulty_) gate_.another_has_ended();
+  }
+
+  void run_passes(LayerDriver& layer, Seat& seat, Account& account) {
+    try {
+      Agreement(fingerprint_of(seat.transport.worker()), seat.context, seat.stream).check();
+      const auto pipeliner = seat.pipeliner(scenario_.plan);
+      seat.transport.poll();
+      account.forward_begun = true;
+      layer.forward(*pipeliner, seat.stream);
+      seat.transport.poll();
+      account.backward_begun = true;
+      layer.backward(*pipeliner, seat.stream);
+      seat.stream.synchronize();
+      seat.transport.poll();
+    } catch (const Left&) {
+      account.died = true;
+    } catch (const std::exception& error) {
+      account.error_at = Clock::now();
+      account.error = error.what();
+    }
+  }
+
+  // If it was the transport that threw, the cause may be in the worker's own stream.
+  static void settle(Seat& seat, Account& account) {
+    try {
+      seat.stream.synchronize();
+    } catch (const std::exception& error) {
+      if (account.error.empty()) account.error_at = Clock::now();
+      if (account.error.empty()) account.error = error.what();
+    }
+  }
+
+  std::uint64_t fingerprint_of(std::int32_t worker) {
+    if (worker != faulty_ || scenario_.kind != FaultKind::kOtherPlan || place_ < 0) {
+      return plan_fingerprint(scenario_.plan);
+    }
+    strike();
+    return plan_fingerprint(other_plan(scenario_));
+  }
+
+  // Right results, or none that anybody takes for one.
+  static std::string wrong_results(const LayerDriver& layer, const Account& account) {
+    std::string wrong;
+    const bool failed = !account.error.empty();
+    if (account.forward_begun && !(failed && layer.forward_is_nan())) {
+      wrong += layer.wrong_in_forward();
+    }
+    if (account.backward_begun && !(failed && layer.backward_is_nan())) {
+      wrong += layer.wrong_in_backward();
+    }
+    return wrong;
+  }
+
+  const Scenario& scenario_;
+  const std::int32_t faulty_;
+  const std::int64_t place_;
+  Gate gate_;
+  std::vector<Account> accounts_;
+  Clock::time_point struck_at_;
+  std::atomic<bool> struck_ = false;
+};
+
+// Whether an error says who, whom, where and when.
+bool is_precise(const std::string& error, std::int32_t worker) {
+  static const std::regex place(
+      "step [0-9]+, (agreement on the plan|forward dispatch|forward return|backward "
+      "dispatch|backward return|"
+      "gradient return|forward pass|backward pass)");
+  static const std::regex workers("worker[s]? [0-9]+");
+  if (error.find("hold different plans") != std::string::npos) return true;
+  const std::string self = fmt::format("worker {}", worker);
+  const auto found = std::sregex_iterator(error.begin(), error.end(), workers);
+  return std::regex_search(error, place) && error.find(self) != std::string::npos &&
+         std::distance(found, std::sregex_iterator()) >= 2;
+}
+
+bool blames(const std::string& error, std::int32_t worker) {
+  return std::regex_search(error, std::regex(fmt::format("worker[s]? ([0-9]+, )*{}\\b", worker)));
+}
+
+void judge(const ScenarioRun& run, std::int32_t faulty, FaultOutcome& outcome) {
+  outcome.struck = run.struck();
+  bool anybody = false;
+  for (std::size_t index = 0; index < run.accounts().size(); ++index) {
+    const Account& account = run.accounts()[index];
+    const auto worker = static_cast<std::int32_t>(index);
+    if (!account.wrong.empty()) {
+      outcome.problems.push_back(fmt::format("worker {}: {}", worker, account.wrong));
+    }
+    anybody |= !account.error.empty();
+    if (account.error.empty() || worker == faulty) continue;
+    ++outcome.errors;
+    outcome.example = account.error;
+    if (!is_precise(account.error, worker)) {
+      outcome.problems.push_back(fmt::format("worker {} says: {}", worker, account.error));
+    }
+    if (blames(account.error, faulty)) ++outcome.errors_that_blame;
+    const double seconds =
+        std::chrono::duration<double>(account.error_at - run.struck_at()).count();
+    outcome.seconds_to_error = std::max(outcome.seconds_to_error.value_or(0), seconds);
+  }
+  if (anybody && !outcome.struck) outcome.problems.emplace_back("an error without a fault");
+}
+
+// The others may have had all they need, or have it all the same.
+bool must_fail(FaultKind kind) {
+  return kind == FaultKind::kLost || kind == FaultKind::kCut || kind == FaultKind::kThrows ||
+         kind == FaultKind::kFails || kind == FaultKind::kOtherPlan;
+}
+
+// The worker nearest to the drawn one that has a place for the fault, and the place.
+std::pair<std::int32_t, std::int64_t> place_of(const Scenario& scenario,
+                                               const std::vector<Account>& accounts) {
+  const auto workers = static_cast<std::int32_t>(accounts.size());
+  for (std::int32_t step = 0; step < workers; ++step) {
+    const std::int32_t worker = (scenario.worker + step) % workers;
+    const std::vector<std::int64_t>& places = accounts[at(worker)].places.of(scenario.kind);
+    if (places.empty()) continue;
+    const auto index =
+        static_cast<std::size_t>(scenario.place * static_cast<double>(places.size()));
+    return {worker, places[index]};
+  }
+  throw Error("no worker sends anything");
+}
+
+}  // namespace
+
+FaultOutcome run_scenario(const Scenario& scenario) {
+  FaultOutcome outcome;
+  Scenario calm = scenario;
+  calm.deadline = std::chrono::seconds(30);
+  calm.kind = FaultKind::kThrows;
+  ScenarioRun without(calm, -1, -1);
+  without.run();
+  judge(without, -1, outcome);
+  if (!outcome.problems.empty()) return outcome;
+  const auto [worker, place] = place_of(scenario, without.accounts());
+  ScenarioRun with(scenario, worker, place);
+  with.run();
+  judge(with, worker, outcome);
+  const Account& own = with.accounts()[at(worker)];
+  if (must_fail(scenario.kind) && outcome.errors == 0 && own.error.empty()) {
+    outcome.problems.emplace_back("nobody raised an error");
+  }
+  return outcome;
+}
+
+}  // namespace libra::testing
