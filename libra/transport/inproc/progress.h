@@ -74,6 +74,7 @@ class Hub {
 
   Lane& lane(std::int32_t worker) { return lanes_[static_cast<std::size_t>(worker)]; }
   void offer(const Half& half);
+  static bool finds(const Half& half, const Half& other);
   void match(const Match& match);
   void copy(Lane& receiver, std::unique_lock<std::mutex>& lock);
   void watch_deadlines(Lane& lane);
