@@ -11,6 +11,7 @@
 #include "libra/plan/memory_plan.h"
 #include "libra/plan/plan_fields.h"
 #include "libra/plan/traffic_bound.h"
+#include "libra/plan/validate.h"
 
 namespace libra {
 namespace {
@@ -217,6 +218,7 @@ PoolPlan plan_from_json(std::string_view text) {
   if (field<std::string>(json, "fingerprint") != fmt::format("{:016x}", plan_fingerprint(plan))) {
     throw PlanError("the plan's fingerprint does not match: it is damaged, or of another version");
   }
+  require_valid(plan);
   return plan;
 }
 
