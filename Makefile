@@ -45,7 +45,7 @@ bench: ## build and run the benchmarks
 fuzz: ## fuzz every reader of files, SECONDS=60 each (clang's libFuzzer)
 	@scripts/bootstrap.sh fuzz
 	cmake --preset fuzz --log-level=NOTICE
-	cmake --build --preset fuzz
+	cmake --build --preset fuzz --target fuzz_programs
 	@scripts/fuzz.sh $(SECONDS)
 
 report: build ## a report from real results, checked in a browser, to build/report

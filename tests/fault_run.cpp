@@ -7,25 +7,18 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
-#include <regex>
 #include <utility>
 
 #include "libra/base/error.h"
 #include "libra/base/index.h"
-#include "libra/runtime/agreement.h"
 #include "libra/runtime/worker_threads.h"
 #include "libra/transport/inproc/transport.h"
-#include "tests/faulty_transport.h"
-#include "tests/layer_driver.h"
-#include "tests/seat.h"
+#include "tests/fault_worker.h"
 
 namespace libra::testing {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-// The worker's thread is to end as if its process had.
-struct Left {};
 
 // Holds a worker back until all others have ended.
 class Gate {
@@ -48,17 +41,6 @@ class Gate {
   std::int32_t others_;
 };
 
-// What one worker did and saw.
-struct Account {
-  std::string error;
-  Clock::time_point error_at;
-  bool died = false;
-  bool forward_begun = false;
-  bool backward_begun = false;
-  std::string wrong;  // of its results
-  Places places;
-};
-
 class ScenarioRun {
  public:
   // Without a place: a run in which nothing goes wrong.
@@ -76,7 +58,7 @@ class ScenarioRun {
       endpoint = std::make_unique<FaultyTransport>(std::move(endpoint), std::move(fault));
     }
     const auto errors = on_every_worker(
-        endpoints, [&](Transport& transport) { take_part(endpoints[at(transport.worker())]); });
+        endpoints, [&](Transport& transport) { play(endpoints[at(transport.worker())]); });
     for (std::size_t worker = 0; worker < errors.size(); ++worker) {
       if (!errors[worker].empty()) accounts_[worker].wrong += errors[worker];
     }
@@ -103,51 +85,11 @@ class ScenarioRun {
     struck_ = true;
   }
 
-  void take_part(std::unique_ptr<Transport>& endpoint) {
+  void play(std::unique_ptr<Transport>& endpoint) {
     const std::int32_t worker = endpoint->worker();
-    Account& account = accounts_[at(worker)];
-    {
-      LayerDriver layer(scenario_.plan, worker, scenario_.seed);  // outlives the stream
-      {
-        Seat seat(*endpoint);
-        run_passes(layer, seat, account);
-        account.places = dynamic_cast<FaultyTransport&>(*endpoint).places();
-        endpoint.reset();
-        settle(seat, account);
-      }
-      if (!account.died) account.wrong = wrong_results(layer, account);
-    }
+    accounts_[at(worker)] =
+        take_part(scenario_, endpoint, [this, worker] { return fingerprint_of(worker); });
     if (worker != faulty_) gate_.another_has_ended();
-  }
-
-  void run_passes(LayerDriver& layer, Seat& seat, Account& account) {
-    try {
-      Agreement(fingerprint_of(seat.transport.worker()), seat.context, seat.stream).check();
-      const auto pipeliner = seat.pipeliner(scenario_.plan);
-      seat.transport.poll();
-      account.forward_begun = true;
-      layer.forward(*pipeliner, seat.stream);
-      seat.transport.poll();
-      account.backward_begun = true;
-      layer.backward(*pipeliner, seat.stream);
-      seat.stream.synchronize();
-      seat.transport.poll();
-    } catch (const Left&) {
-      account.died = true;
-    } catch (const std::exception& error) {
-      account.error_at = Clock::now();
-      account.error = error.what();
-    }
-  }
-
-  // If it was the transport that threw, the cause may be in the worker's own stream.
-  static void settle(Seat& seat, Account& account) {
-    try {
-      seat.stream.synchronize();
-    } catch (const std::exception& error) {
-      if (account.error.empty()) account.error_at = Clock::now();
-      if (account.error.empty()) account.error = error.what();
-    }
   }
 
   std::uint64_t fingerprint_of(std::int32_t worker) {
@@ -158,19 +100,6 @@ class ScenarioRun {
     return plan_fingerprint(other_plan(scenario_));
   }
 
-  // Right results, or none that anybody takes for one.
-  static std::string wrong_results(const LayerDriver& layer, const Account& account) {
-    std::string wrong;
-    const bool failed = !account.error.empty();
-    if (account.forward_begun && !(failed && layer.forward_is_nan())) {
-      wrong += layer.wrong_in_forward();
-    }
-    if (account.backward_begun && !(failed && layer.backward_is_nan())) {
-      wrong += layer.wrong_in_backward();
-    }
-    return wrong;
-  }
-
   const Scenario& scenario_;
   const std::int32_t faulty_;
   const std::int64_t place_;
@@ -179,24 +108,6 @@ class ScenarioRun {
   Clock::time_point struck_at_;
   std::atomic<bool> struck_ = false;
 };
-
-// Whether an error says who, whom, where and when.
-bool is_precise(const std::string& error, std::int32_t worker) {
-  static const std::regex place(
-      "step [0-9]+, (agreement on the plan|forward dispatch|forward return|backward "
-      "dispatch|backward return|"
-      "gradient return|forward pass|backward pass)");
-  static const std::regex workers("worker[s]? [0-9]+");
-  if (error.find("hold different plans") != std::string::npos) return true;
-  const std::string self = fmt::format("worker {}", worker);
-  const auto found = std::sregex_iterator(error.begin(), error.end(), workers);
-  return std::regex_search(error, place) && error.find(self) != std::string::npos &&
-         std::distance(found, std::sregex_iterator()) >= 2;
-}
-
-bool blames(const std::string& error, std::int32_t worker) {
-  return std::regex_search(error, std::regex(fmt::format("worker[s]? ([0-9]+, )*{}\\b", worker)));
-}
 
 void judge(const ScenarioRun& run, std::int32_t faulty, FaultOutcome& outcome) {
   outcome.struck = run.struck();
