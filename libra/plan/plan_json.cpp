@@ -162,6 +162,8 @@ Json parse_json(std::string_view text) {
     return Json::parse(text);
   } catch (const Json::parse_error& error) {
     throw PlanError(fmt::format("the plan is not JSON: byte {}", error.byte));
+  } catch (const Json::exception&) {
+    throw PlanError("the plan holds a number that is too large for a double");
   }
 }
 
