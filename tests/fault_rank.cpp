@@ -39,8 +39,8 @@ std::int64_t place_of(Scenario& scenario, const Places& places) {
   return own[static_cast<std::size_t>(scenario.place * static_cast<double>(own.size()))];
 }
 
-// Dies, or stands still for three deadlines: longer than anybody waits. (Where nobody needs the rank
-// any more, nobody notices; MPI would wait for it at the end for ever.)
+// Dies, or stands still for three deadlines: longer than anybody waits. (Where nobody needs the
+// rank any more, nobody notices; MPI would wait for it at the end for ever.)
 void halt(FaultKind kind) {
   if (kind == FaultKind::kLeaves) raise(SIGKILL);
   const std::string wake = fmt::format("(sleep {}; kill -CONT {}) >/dev/null 2>&1 </dev/null &",

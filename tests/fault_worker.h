@@ -1,5 +1,5 @@
-// One worker's part in a scenario: it agrees on the plan, runs a forward and a backward pass and then
-// leaves, whatever happened.
+// One worker's part in a scenario: it agrees on the plan, runs a forward and a backward pass and
+// then leaves, whatever happened.
 #pragma once
 
 #include <chrono>

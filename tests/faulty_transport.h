@@ -1,5 +1,6 @@
-// A transport that does one thing wrong at one place of a worker's passes: see FaultKind. Places are
-// its posts, and its calls of poll() in between, counted from 0; the agreement on the plan is none.
+// A transport that does one thing wrong at one place of a worker's passes: see FaultKind. Places
+// are its posts, and its calls of poll() in between, counted from 0; the agreement on the plan is
+// none.
 #pragma once
 
 #include <chrono>

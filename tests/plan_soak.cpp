@@ -1,4 +1,5 @@
-// plan_soak [--small N] [--full N] [--seed S]: plans random windows and validates every pool's plan.
+// plan_soak [--small N] [--full N] [--seed S]: plans random windows and validates every pool's
+// plan.
 // Small ones reach every home, placer and head split with up to 32 workers; full-size ones have 16
 // sequences of 256K tokens on pools of 64 workers. Exits with 1 at the first violation, whose seed
 // it names.

@@ -1,7 +1,8 @@
-// soak [--steps N] [--seed S]: many training steps in one process, each with another window, layout,
-// model and number of workers, some with an evaluation between forward and backward. Transports and
-// streams stay, as they do in training. Every result is compared with plain attention; memory, open
-// files and threads must stay as they are. Exits with 1 if anything is not so.
+// soak [--steps N] [--seed S]: many training steps in one process, each with another window,
+// layout, model and number of workers, some with an evaluation between forward and backward.
+// Transports and streams stay, as they do in training. Every result is compared with plain
+// attention; memory, open files and threads must stay as they are. Exits with 1 if anything is not
+// so.
 #include <fmt/format.h>
 #include <malloc.h>
 

@@ -126,7 +126,7 @@ def test_random_faults_end_in_errors_and_exits(capsys):
             raise
     with capsys.disabled():
         print(f"\n{SCENARIOS} scenarios from seed {SEED}: median time to the last survivor's error "
-              f"{statistics.median(times):.2f} s, longest {max(times):.2f} s, deadline {DEADLINE} s")
+              f"{statistics.median(times):.2f} s, longest {max(times):.2f} s, deadline {DEADLINE}")
     assert shared_memory() <= before
 
 

@@ -40,7 +40,7 @@ def save(folder, state, offset):
 
 
 def train(folder, last_window, pause):
-    """Logs what it trains on; what is after the last checkpoint when it is killed does not count."""
+    """Logs what it trains on; what comes after the last checkpoint of a killed run is undone."""
     made = samplers(last_window=last_window)
     state, offset = None, 0
     if os.path.exists(f"{folder}/checkpoint"):
