@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "tests/fault_run.h"
+#include "tests/matrix_fraction.h"
 
 namespace libra::testing {
 namespace {
@@ -143,11 +144,12 @@ class Faults {
   std::array<Tally, kFaultKinds> by_kind_;
 };
 
-bool run_all(std::uint64_t seed, int count, bool verbose) {
+bool run_all(std::uint64_t seed, std::int64_t count, bool verbose) {
   Faults faults;
   faults.run(seed, verbose);  // what is made once and kept
   const Resources before = resources();
-  for (int i = 1; i < count; ++i) faults.run(seed + static_cast<std::uint64_t>(i), verbose);
+  for (std::int64_t i = 1; i < count; ++i)
+    faults.run(seed + static_cast<std::uint64_t>(i), verbose);
   const Resources after = resources();
   const bool good = faults.report();
   fmt::print("0 hangs; {} threads, {} files, {} entries in /dev/shm before, {}, {} and {} after\n",
@@ -161,13 +163,14 @@ bool run_all(std::uint64_t seed, int count, bool verbose) {
 
 int main(int argc, char** argv) {
   CLI::App app("Random faults in random pools");
-  int count = 50;
+  std::int64_t count = 50;
   std::uint64_t seed = std::random_device{}();
   bool verbose = false;
   app.add_option("--count", count, "Scenarios")->capture_default_str();
   app.add_option("--seed", seed, "Of the first scenario; drawn if not given");
   app.add_flag("--verbose", verbose, "Say what every scenario came to");
   CLI11_PARSE(app, argc, argv);
+  count = libra::testing::fraction_of(count);
   fmt::print("fault_scenarios --count {} --seed {}\n", count, seed);
   return libra::testing::run_all(seed, count, verbose) ? 0 : 1;
 }

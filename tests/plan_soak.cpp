@@ -23,6 +23,7 @@
 #include "libra/plan/pool_assignment.h"
 #include "libra/plan/random_plans.h"
 #include "libra/plan/validate.h"
+#include "tests/matrix_fraction.h"
 
 namespace libra::testing {
 namespace {
@@ -198,6 +199,8 @@ int main(int argc, char** argv) {
   app.add_option("--full", full, "Full-size windows")->capture_default_str();
   app.add_option("--seed", seed, "Of the first window; drawn if not given");
   CLI11_PARSE(app, argc, argv);
+  small = libra::testing::fraction_of(small);
+  full = libra::testing::fraction_of(full);
   fmt::print("plan_soak --small {} --full {} --seed {}\n", small, full, seed);
   std::fflush(stdout);
   const bool good = libra::testing::plan_small_windows(seed, small) &&

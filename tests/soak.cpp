@@ -27,6 +27,7 @@
 #include "libra/runtime/worker_threads.h"
 #include "libra/transport/inproc/transport.h"
 #include "tests/layer_driver.h"
+#include "tests/matrix_fraction.h"
 #include "tests/seat.h"
 
 namespace libra::testing {
@@ -192,6 +193,7 @@ int main(int argc, char** argv) {
   app.add_option("--steps", steps, "Steps")->capture_default_str();
   app.add_option("--seed", seed, "Drawn if not given");
   CLI11_PARSE(app, argc, argv);
+  steps = libra::testing::fraction_of(steps);
   fmt::print("soak --steps {} --seed {}\n", steps, seed);
   return libra::testing::Soak(seed, steps).run() ? 0 : 1;
 }
