@@ -133,6 +133,11 @@ def test_random_faults_end_in_errors_and_exits(capsys):
     assert shared_memory() <= before
 
 
+def test_a_stopped_rank_that_holds_the_jobs_store_keeps_nobody_waiting():
+    seed = next(n for n in range(0, 1000, 2) if expected(n, 2) == (0, "stop"))
+    run_scenario(seed)
+
+
 @pytest.mark.parametrize("data", [b"", b"LIBRPLAN", b"LIBRPLAN" + bytes(8 * 40)])
 def test_bytes_that_are_no_plan_are_an_error(data):
     with pytest.raises((libra.PlanError, libra.ConfigError)):
