@@ -116,7 +116,7 @@ INSTANTIATE_TEST_SUITE_P(
                 pool.options.chunks = static_cast<std::int32_t>(n);
                 return pool;
               },
-              256, "the number of chunks M is 257: it may be at most 256"},
+              256, "is 257: it may be at most 256"},
         Limit{"Tau",
               [](std::int64_t n) {
                 Pool pool{one_head(), {{8, {8}}, {8, {3}}}};
