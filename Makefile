@@ -1,6 +1,7 @@
 # The front door: every target is a few commands that can also be typed by hand.
 PREFIX ?= /usr/local
 PRESET ?= release
+SECONDS ?= 60
 
 # Compilation results are shared between checkouts (where ccache is installed).
 export CCACHE_BASEDIR := $(CURDIR)
@@ -9,7 +10,7 @@ export CCACHE_NOHASHDIR := true
 # ThreadSanitizer cannot see into the MPI library.
 TEST_OPTIONS = -DLIBRA_BUILD_TESTS=ON $(if $(filter tsan,$(PRESET)),,-DLIBRA_WITH_MPI=ON)
 
-.PHONY: help build demo test lint check bench report format install clean
+.PHONY: help build demo test lint check bench fuzz report format install clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -40,6 +41,12 @@ bench: ## build and run the benchmarks
 	cmake --preset release --log-level=NOTICE -DLIBRA_BUILD_BENCHMARKS=ON
 	cmake --build --preset release
 	@scripts/bench.sh
+
+fuzz: ## fuzz every reader of files, SECONDS=60 each (clang's libFuzzer)
+	@scripts/bootstrap.sh fuzz
+	cmake --preset fuzz --log-level=NOTICE
+	cmake --build --preset fuzz --target fuzz_programs
+	@scripts/fuzz.sh $(SECONDS)
 
 report: build ## a report from real results, checked in a browser, to build/report
 	@scripts/check_report.sh

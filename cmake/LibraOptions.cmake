@@ -5,6 +5,7 @@ set(LIBRA_WITH_MPI AUTO CACHE STRING "Transport over MPI: AUTO, ON or OFF")
 set(LIBRA_BUILD_TESTS AUTO CACHE STRING "Unit and integration tests: AUTO, ON or OFF")
 set(LIBRA_BUILD_BENCHMARKS AUTO CACHE STRING "Benchmarks: AUTO, ON or OFF")
 option(LIBRA_WERROR "Treat warnings as errors (presets set it)" OFF)
+option(LIBRA_FUZZ "Programs that fuzz the readers (clang; see the preset fuzz)" OFF)
 set(LIBRA_SANITIZE "" CACHE STRING "Sanitizers for -fsanitize=: address,undefined or thread")
 
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
@@ -35,6 +36,10 @@ if(LIBRA_SANITIZE)
   add_compile_options(
     -fsanitize=${LIBRA_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${LIBRA_SANITIZE})
+endif()
+
+if(LIBRA_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
 
 # libra_find(<ON|AUTO|OFF> <result variable> <package> [find_package arguments...])

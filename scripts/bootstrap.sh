@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what a step needs and the machine lacks:
-#   bootstrap.sh [build|test|lint|bench|report|browser]...
+#   bootstrap.sh [build|test|lint|bench|fuzz|report|browser]...
 # A machine that has everything is left alone, without root and without network.
 set -euo pipefail
 
@@ -23,13 +23,14 @@ for step in "$@"; do
     lint) packages+=(clang-14 clang-tidy-14 clang-format-14 shellcheck git
       libgtest-dev libgmock-dev libopenmpi-dev openmpi-bin) ;;
     bench) packages+=(libbenchmark-dev) ;;
+    fuzz) packages+=(clang-14 libclang-rt-14-dev) ;;
     report)
       packages+=(python3-venv)
       wheels+=(plotly==7.1.0 narwhals==2.29.0 packaging==26.4)
       ;;
     browser) packages+=(chromium-headless-shell) ;;
     *)
-      echo "bootstrap: '$step' is none of build, test, lint, bench, report, browser" >&2
+      echo "bootstrap: '$step' is none of build, test, lint, bench, fuzz, report, browser" >&2
       exit 1
       ;;
   esac

@@ -13,4 +13,9 @@ inline std::int64_t matrix_fraction() {
   return text == nullptr ? 1 : std::max(1L, std::strtol(text, nullptr, 10));
 }
 
+/// A number of cases, likewise; at least one.
+inline std::int64_t fraction_of(std::int64_t cases) {
+  return std::max<std::int64_t>(1, cases / matrix_fraction());
+}
+
 }  // namespace libra::testing

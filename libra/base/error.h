@@ -11,13 +11,16 @@
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 namespace libra {
 
 /// Base of all of them, so that a program can catch what the library reports in one place.
 class Error : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  /// Control characters, which values and paths from outside may hold, are shown as \xNN: the
+  /// message stays one line, whatever it repeats.
+  explicit Error(std::string_view message);
 };
 
 /// An option, or options that contradict each other. The message names the rule and the nearest

@@ -10,6 +10,10 @@
 
 namespace libra {
 
+/// The longest that can be packed and planned: work is counted in 64 bits, and grows with the
+/// square.
+inline constexpr std::int64_t kMaxSequenceTokens = std::int64_t{1} << 30;
+
 /// What planning needs of it, and nothing else: two sequences with equal lengths have equal plans.
 struct PackedSequence {
   std::int64_t tokens = 0;  ///< the budget, padding included

@@ -40,6 +40,10 @@ void check_packing_options(const PackingOptions& options) {
     throw ConfigError(
         fmt::format("packed sequences of {} tokens: 1 or more, as in 256K", options.tokens));
   }
+  if (options.tokens > kMaxSequenceTokens) {
+    throw ConfigError(fmt::format("packed sequences of {} tokens: at most {}",
+                                  format_size(options.tokens), format_size(kMaxSequenceTokens)));
+  }
   if (options.open_sequences < 1) {
     throw ConfigError(fmt::format("first-fit over {} open sequences: 1 or more, 32 by default",
                                   options.open_sequences));

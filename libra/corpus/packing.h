@@ -108,7 +108,8 @@ struct PackingReport {
   friend bool operator==(const PackingReport&, const PackingReport&) = default;
 };
 
-/// Throws ConfigError for options that no packer can work with (a budget below 1, ...).
+/// Throws ConfigError for options that no packer can work with (a budget below 1 or above
+/// kMaxSequenceTokens, ...).
 void check_packing_options(const PackingOptions& options);
 
 /// Throws ConfigError if the policy is kError and documents are longer than the budget: it names

@@ -175,6 +175,9 @@ TEST(OversizeDrop, LeavesThemOutAndCountsThem) {
 
 TEST(PackingOptions, RefusesWhatNoPackerCanWorkWith) {
   EXPECT_THAT(error_of<ConfigError>([] { pack({1}, budget(0)); }), HasSubstr("0 tokens"));
+  EXPECT_NO_THROW(pack({1}, budget(kMaxSequenceTokens)));
+  EXPECT_THAT(error_of<ConfigError>([] { pack({1}, budget(kMaxSequenceTokens + 1)); }),
+              HasSubstr("1073741825 tokens: at most 1024M"));
   PackingOptions options = budget(10);
   options.open_sequences = 0;
   EXPECT_THAT(error_of<ConfigError>([&] { pack({1}, options); }), HasSubstr("open sequences"));

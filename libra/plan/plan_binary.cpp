@@ -12,6 +12,7 @@
 #include "libra/base/error.h"
 #include "libra/base/index.h"
 #include "libra/plan/plan_fields.h"
+#include "libra/plan/validate.h"
 
 namespace libra {
 namespace {
@@ -207,6 +208,7 @@ PoolPlan decode_plan(std::span<const std::byte> bytes) {
   PoolPlan plan = rebuild_plan(options, std::move(sequences), costs, std::move(destination));
   if (plan_fingerprint(plan) != fingerprint)
     throw PlanError("the plan's fingerprint does not match: it is damaged, or of another version");
+  require_valid(plan);
   return plan;
 }
 

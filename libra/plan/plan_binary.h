@@ -19,8 +19,8 @@ std::vector<std::byte> encode_plan(const PoolPlan& plan);
 /// Throws PlanError for bytes that are not a plan of this version, are cut short, or whose
 /// fingerprint does not match; ConfigError if the options in it break a rule or the pool is above
 /// the limits (pool_limits.h). Counts are checked against the bytes that are left before anything
-/// is allocated for them; what is then derived is bounded by the limits alone, so decode only what
-/// you would plan.
+/// is allocated, and so is what would be derived (read_limits.h): a few GB at most, whatever the
+/// bytes. The plan is validated (validate.h): what is returned can be run.
 PoolPlan decode_plan(std::span<const std::byte> bytes);
 
 }  // namespace libra

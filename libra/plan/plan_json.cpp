@@ -11,6 +11,7 @@
 #include "libra/plan/memory_plan.h"
 #include "libra/plan/plan_fields.h"
 #include "libra/plan/traffic_bound.h"
+#include "libra/plan/validate.h"
 
 namespace libra {
 namespace {
@@ -161,6 +162,8 @@ Json parse_json(std::string_view text) {
     return Json::parse(text);
   } catch (const Json::parse_error& error) {
     throw PlanError(fmt::format("the plan is not JSON: byte {}", error.byte));
+  } catch (const Json::exception&) {
+    throw PlanError("the plan holds a number that is too large for a double");
   }
 }
 
@@ -217,6 +220,7 @@ PoolPlan plan_from_json(std::string_view text) {
   if (field<std::string>(json, "fingerprint") != fmt::format("{:016x}", plan_fingerprint(plan))) {
     throw PlanError("the plan's fingerprint does not match: it is damaged, or of another version");
   }
+  require_valid(plan);
   return plan;
 }
 

@@ -96,6 +96,7 @@ TEST(PlanJson, ThatIsNoPlanIsRefused) {
   EXPECT_THAT(error_of("{}"), HasSubstr("'format' is not libra-plan-3"));
   EXPECT_THAT(error_of("{\"format\": 1}"), HasSubstr("'format' is not libra-plan-3"));
   EXPECT_THAT(error_of("nonsense"), HasSubstr("not JSON"));
+  EXPECT_THAT(error_of("{\"format\": 1e3080}"), HasSubstr("too large for a double"));
 }
 
 TEST(PlanJson, TellsWhatFollowsFromThePlan) {

@@ -162,6 +162,20 @@ PoolAssignment vrsp_refined(std::span<const std::int64_t> costs, std::int32_t po
   return assignment;
 }
 
+// So that every sum of costs fits into 64 bits.
+void check_costs(std::span<const std::int64_t> costs) {
+  std::int64_t left = kMaxWindowCost;
+  for (const std::int64_t cost : costs) {
+    if (cost < 0 || cost > left) {
+      throw ConfigError(fmt::format(
+          "a sequence of cost {}: costs must not be negative, nor more than {} together: use "
+          "shorter or fewer sequences",
+          cost, kMaxWindowCost));
+    }
+    left -= cost;
+  }
+}
+
 }  // namespace
 
 std::string_view grouping_name(Grouping grouping) { return name_of(kNames, grouping); }
@@ -192,6 +206,7 @@ PoolAssignment assign_pools(std::span<const std::int64_t> costs, std::int32_t po
   require_positive("the pool size P", pool_size);
   require_divides("the pool size P", pool_size, "the number of sequences in the window",
                   static_cast<std::int64_t>(costs.size()));
+  check_costs(costs);
   switch (grouping) {
     case Grouping::kProduction:
       return production(costs, pool_size);

@@ -64,7 +64,11 @@ PoolSlot pool_slot(std::int32_t pool, std::int32_t dp, std::int32_t pool_size);
 /// samples.
 std::int64_t sequence_cost(const PackedSequence& sequence);
 
-/// Requires costs.size() to be a multiple of pool_size (ConfigError). O(D log D) for D sequences;
+/// The largest sum of a window's costs, in any unit.
+inline constexpr std::int64_t kMaxWindowCost = std::int64_t{1} << 62;
+
+/// Requires costs.size() to be a multiple of pool_size, and costs that are not negative and at most
+/// kMaxWindowCost together (ConfigError). O(D log D) for D sequences;
 /// kZigzagSwap is O(P^2) per exchange on top, kVrspRefined O(P D) at most.
 PoolAssignment assign_pools(std::span<const std::int64_t> costs, std::int32_t pool_size,
                             Grouping grouping);

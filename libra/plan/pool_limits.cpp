@@ -11,10 +11,9 @@ namespace libra {
 namespace {
 
 void check_sequence(const PackedSequence& sequence, std::size_t replica) {
-  constexpr std::int64_t kMaxTokens = std::int64_t{1} << 30;
-  if (sequence.tokens < 0 || sequence.tokens > kMaxTokens) {
+  if (sequence.tokens < 0 || sequence.tokens > kMaxSequenceTokens) {
     throw ConfigError(fmt::format("sequence {} has {} tokens: it may have 0 to {}", replica,
-                                  sequence.tokens, kMaxTokens));
+                                  sequence.tokens, kMaxSequenceTokens));
   }
   std::int64_t left = sequence.tokens;
   for (const std::int64_t tokens : sequence.sample_tokens) {

@@ -10,6 +10,7 @@
 #include "libra/base/version.h"
 #include "libra/plan/plan_fields.h"
 #include "libra/plan/pool_limits.h"
+#include "libra/plan/read_limits.h"
 
 namespace libra {
 namespace {
@@ -126,9 +127,12 @@ PoolPlan rebuild_plan(const PlanOptions& options, std::vector<PackedSequence> se
   PoolPlan plan;
   plan.options = options;
   plan.sequences = std::move(sequences);
-  plan.layout = make_home_layout(options, plan.sequences);
+  check_sequences(options, plan.sequences);
+  require_readable_homes(options, plan.sequences);
   require_enough_costs(options, plan.sequences, block_costs.size());
+  plan.layout = make_home_layout(options, plan.sequences);
   plan.tiling = make_tiling(options, plan.layout);
+  require_readable_tiles(options, plan.tiling);
   if (block_costs.size() != plan.tiling.blocks.size()) {
     throw PlanError(
         fmt::format("{} costs for {} blocks", block_costs.size(), plan.tiling.blocks.size()));
@@ -138,6 +142,7 @@ PoolPlan rebuild_plan(const PlanOptions& options, std::vector<PackedSequence> se
     plan.tiling.blocks[block].cost = block_costs[block];
   }
   plan.placement = with_destinations(options, plan.layout, plan.tiling, std::move(destination));
+  require_readable_fetches(options, plan.layout, plan.tiling, plan.placement);
   plan.exchange = plan_exchange(options, plan.layout, plan.tiling, plan.placement);
   return plan;
 }

@@ -1,8 +1,13 @@
 #include "libra/plan/tiling.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <span>
 #include <utility>
+
+#include "libra/base/error.h"
+#include "libra/plan/pool_limits.h"
 
 namespace libra {
 namespace {
@@ -107,6 +112,25 @@ void cut_large_blocks(const PlanOptions& options, Tiling& tiling) {
   tiling = std::move(cut);
 }
 
+// Costs in any unit: a slow device's picoseconds may be more than a sum of loads can hold.
+void add_costs(const PlanOptions& options, const PieceCost& cost, Tiling& tiling) {
+  const std::int32_t heads = options.shape.q_heads / options.head_shards;
+  std::int64_t left = kMaxTotalCost / options.head_shards;
+  for (Block& block : tiling.blocks) {
+    for (const Piece& piece : tiling.pieces_of(block)) {
+      const std::int64_t of_piece = cost(piece.queries, heads);
+      if (of_piece < 0 || of_piece > left) {
+        throw ConfigError(
+            fmt::format("the pool's tiles cost more than {} together: use shorter sequences, a "
+                        "smaller pool, or costs of another unit",
+                        kMaxTotalCost));
+      }
+      left -= of_piece;
+      block.cost += of_piece;
+    }
+  }
+}
+
 }  // namespace
 
 std::int64_t flops_cost(TokenRange queries, std::int32_t heads) {
@@ -115,6 +139,12 @@ std::int64_t flops_cost(TokenRange queries, std::int32_t heads) {
 
 PieceCost seconds_cost(std::shared_ptr<const DeviceProfile> device) {
   return [device = std::move(device)](TokenRange queries, std::int32_t heads) {
+    if (queries.end > DeviceProfile::kMaxSampleTokens) {
+      throw ConfigError(
+          fmt::format("a sample of {} tokens is too long for costs in seconds: at "
+                      "most {}",
+                      queries.end, DeviceProfile::kMaxSampleTokens));
+    }
     return device->forward_ps(queries, heads) + device->backward_ps(queries, heads);
   };
 }
@@ -131,10 +161,7 @@ Tiling make_tiling(const PlanOptions& options, const HomeLayout& layout, const P
     cutter.add(fragment.part, {fragment.sample, fragment.tokens, fragment.row});
   }
   if (options.max_tile_pairs > 0) cut_large_blocks(options, tiling);
-  const std::int32_t heads = options.shape.q_heads / options.head_shards;
-  for (Block& block : tiling.blocks) {
-    for (const Piece& piece : tiling.pieces_of(block)) block.cost += cost(piece.queries, heads);
-  }
+  add_costs(options, cost, tiling);
   return tiling;
 }
 

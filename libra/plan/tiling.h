@@ -72,9 +72,11 @@ using PieceCost = std::function<std::int64_t(TokenRange queries, std::int32_t he
 /// Query-key pairs times heads.
 std::int64_t flops_cost(TokenRange queries, std::int32_t heads);
 
-/// Picoseconds of one layer's forward and backward on this device.
+/// Picoseconds of one layer's forward and backward on this device. Throws ConfigError for samples
+/// of more than DeviceProfile::kMaxSampleTokens.
 PieceCost seconds_cost(std::shared_ptr<const DeviceProfile> device);
 
+/// Throws ConfigError if costs are negative, or all tiles cost more than kMaxTotalCost together.
 /// Linear in the number of fragments and blocks, plus a sort of the fragments by row.
 Tiling make_tiling(const PlanOptions& options, const HomeLayout& layout,
                    const PieceCost& cost = flops_cost);

@@ -61,7 +61,9 @@ void ChunkedPass::enqueue() {
 // Once the transport is aborted nothing comes in any more that could undo the NaN. The stream
 // itself may be sound or may fail.
 void ChunkedPass::abandon(const std::string& reason) {
-  context().transport.abort(fmt::format("step {} broke off: {}", step_, reason));
+  const bool forward = legs_.dispatch == Phase::kForwardDispatch;
+  context().transport.abort(fmt::format("step {}, {} pass, broke off: {}", step_,
+                                        forward ? "forward" : "backward", reason));
   for (const TensorView& output : outputs()) {
     attention().fill(output, std::numeric_limits<double>::quiet_NaN(), stream());
     attention().poison_on_failure(output, stream());

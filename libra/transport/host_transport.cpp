@@ -40,7 +40,7 @@ Handle HostTransport::post(const Exchange& exchange, Stream& stream) {
   poll();
   check_exchange(exchange, worker(), workers_);
   TaskQueue& queue = task_queue(stream);
-  const std::shared_ptr<Posting> posting = ledger_->open(exchange);
+  const std::shared_ptr<Posting> posting = ledger_->open(exchange, arena_.data());
   queue.enqueue([ledger = ledger_, mover = mover_, posting] {
     ledger->throw_if_failed();
     mover->arm(posting);

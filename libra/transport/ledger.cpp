@@ -24,9 +24,10 @@ std::int64_t nanoseconds(Clock::time_point time) {
 
 }  // namespace
 
-Posting::Posting(std::int64_t id, Exchange exchange)
+Posting::Posting(std::int64_t id, Exchange exchange, const std::byte* arena)
     : id_(id),
       exchange_(std::move(exchange)),
+      arena_(arena),
       came_(exchange_.sends.size() + exchange_.receives.size()),
       missing_(came_.size()),
       unfinished_(came_.size()) {
@@ -42,9 +43,9 @@ Ledger::Ledger(std::int32_t worker, const TransportOptions& options)
     : worker_(worker),
       deadline_(std::min<std::chrono::milliseconds>(options.deadline, kLongestDeadline)) {}
 
-std::shared_ptr<Posting> Ledger::open(const Exchange& exchange) {
+std::shared_ptr<Posting> Ledger::open(const Exchange& exchange, const std::byte* arena) {
   const std::lock_guard lock(mutex_);
-  auto posting = std::make_shared<Posting>(next_id_++, exchange);
+  auto posting = std::make_shared<Posting>(next_id_++, exchange, arena);
   open_.emplace(posting->id_, posting);
   return posting;
 }

@@ -32,9 +32,10 @@ namespace libra {
 /// One posted exchange. Transfers are numbered: the sends in list order, then the receives.
 class Posting {
  public:
-  Posting(std::int64_t id, Exchange exchange);
+  Posting(std::int64_t id, Exchange exchange, const std::byte* arena);
 
   const Exchange& exchange() const { return exchange_; }
+  const std::byte* arena() const { return arena_; }  ///< of the worker that posted; null: unknown
   std::size_t transfers() const { return came_.size(); }
   bool is_send(std::size_t transfer) const { return transfer < exchange_.sends.size(); }
   const Transfer& transfer(std::size_t transfer) const;
@@ -44,6 +45,7 @@ class Posting {
 
   std::int64_t id_;
   Exchange exchange_;
+  const std::byte* arena_;
   bool armed_ = false;
   bool complete_ = false;
   std::chrono::steady_clock::time_point armed_at_;
@@ -62,7 +64,7 @@ class Ledger {
 
   std::int32_t worker() const { return worker_; }
 
-  std::shared_ptr<Posting> open(const Exchange& exchange);
+  std::shared_ptr<Posting> open(const Exchange& exchange, const std::byte* arena = nullptr);
   std::shared_ptr<Posting> find(Handle handle) const;  ///< null if it is complete
   static Handle handle(const Posting& posting) { return {posting.id_}; }
 

@@ -19,4 +19,11 @@ std::string mismatch_message(std::int32_t sender, std::int64_t sent_bytes, std::
       sender, sent_bytes, receiver, expected_bytes, describe(tag));
 }
 
+std::string place_message(std::int32_t sender, std::int32_t receiver, const Tag& tag) {
+  return fmt::format(
+      "worker {} sends to worker {}, which expects other rows, in {}: was a message lost or sent "
+      "twice, or do they run two plans?",
+      sender, receiver, describe(tag));
+}
+
 }  // namespace libra

@@ -18,4 +18,7 @@ std::string overdue_message(std::int32_t worker, std::chrono::milliseconds deadl
 std::string mismatch_message(std::int32_t sender, std::int64_t sent_bytes, std::int32_t receiver,
                              std::int64_t expected_bytes, const Tag& tag);
 
+/// The two ends of a transfer do not mean the same place of an arena.
+std::string place_message(std::int32_t sender, std::int32_t receiver, const Tag& tag);
+
 }  // namespace libra

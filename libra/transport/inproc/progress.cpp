@@ -50,11 +50,23 @@ void Hub::offer(const Half& half) {
   match(is_send ? Match{half, other} : Match{other, half});
 }
 
+// Whether `half` takes the other to lie where it does: data of one size that lands in another's
+// place would go unnoticed.
+bool Hub::finds(const Half& half, const Half& other) {
+  const std::int64_t offset = half.posting->transfer(half.transfer).peer_arena_offset;
+  const std::byte* const arena = other.posting->arena();
+  return offset < 0 || arena == nullptr || other.view().data == arena + offset;
+}
+
 void Hub::match(const Match& match) {
   const auto& [send, receive] = match;
   if (send.view().bytes() != receive.view().bytes()) {
     fail_locked(mismatch_message(send.worker, send.view().bytes(), receive.worker,
                                  receive.view().bytes(), send.posting->exchange().tag));
+    return;
+  }
+  if (!finds(send, receive) || !finds(receive, send)) {
+    fail_locked(place_message(send.worker, receive.worker, send.posting->exchange().tag));
     return;
   }
   lane(send.worker).ledger->came(*send.posting, send.transfer);
@@ -108,6 +120,12 @@ void Hub::serve(std::int32_t worker) {
 void Hub::fail(const std::string& cause) {
   const std::lock_guard lock(mutex_);
   fail_locked(cause);
+}
+
+// With the lock: the flag is set before the ledgers are told.
+bool Hub::failed() {
+  const std::lock_guard lock(mutex_);
+  return failed_;
 }
 
 void Hub::fail_locked(const std::string& cause) {

@@ -34,7 +34,8 @@ class Hub {
   /// Fails every worker; later causes do not count.
   void fail(const std::string& cause);
 
-  bool failed() const { return failed_; }
+  /// Whether every worker's ledger has the failure.
+  bool failed();
 
   /// Copies what `worker` receives and watches its deadlines until it leaves.
   void serve(std::int32_t worker);
@@ -73,6 +74,7 @@ class Hub {
 
   Lane& lane(std::int32_t worker) { return lanes_[static_cast<std::size_t>(worker)]; }
   void offer(const Half& half);
+  static bool finds(const Half& half, const Half& other);
   void match(const Match& match);
   void copy(Lane& receiver, std::unique_lock<std::mutex>& lock);
   void watch_deadlines(Lane& lane);

@@ -136,6 +136,25 @@ TEST(InprocTransport, TheArenaDoesNotGrowUnderAnExchange) {
   EXPECT_THROW(group[1]->reserve_arena(1), InternalError);
 }
 
+// Of two messages of one size the first is sent twice: it must not land in the second one's place.
+TEST(InprocTransport, AMessageThatIsSentTwiceDoesNotPassForTheNext) {
+  auto group = make_inproc_group(2);
+  group[1]->reserve_arena(512);
+  std::vector<std::byte> out(100, std::byte{7});
+  TaskQueue sender;
+  TaskQueue receiver;
+  Exchange twice = send(1, out);
+  twice.sends[0].peer_arena_offset = 0;
+  twice.sends.push_back(twice.sends[0]);
+  Exchange both{.tag = twice.tag, .sends = {}, .receives = {}};
+  for (const std::int64_t offset : {0, 256}) {
+    both.receives.push_back({.peer = 0, .local = {group[1]->arena() + offset, 1, 100, 0}});
+  }
+  group[0]->post(twice, sender);
+  group[1]->wait(group[1]->post(both, receiver), receiver);
+  EXPECT_THAT(failure_of(receiver), HasSubstr("worker 0 sends to worker 1, which expects other"));
+}
+
 // Memory is reused for something else the moment its owner has seen the failure. Copies that run
 // on show as wrong bytes here, and as an error under the sanitizers.
 TEST(InprocTransport, MemoryIsItsOwnersAfterTheFailure) {

@@ -1,0 +1,14 @@
+// JSON lines.
+#include <cstddef>
+#include <cstdint>
+
+#include "fuzz/expect.h"
+#include "fuzz/lengths.h"
+#include "fuzz/memory_file.h"
+#include "libra/corpus/jsonl_reader.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const libra::fuzz::MemoryFile file(data, size);
+  libra::fuzz::accepted([&] { libra::fuzz::expect_lengths(libra::read_jsonl(file.path())); });
+  return 0;
+}
