@@ -3,7 +3,9 @@
 #include <memory>
 #include <utility>
 
+#include "libra/base/error.h"
 #include "libra/cost/device_profile.h"
+#include "libra/plan/cluster_plan.h"
 #include "libra/plan/memory_plan.h"
 
 namespace libra::python {
@@ -15,16 +17,33 @@ PieceCost piece_cost(const AttentionShape& shape, const std::optional<std::strin
       std::make_shared<const DeviceProfile>(load_device_profile(*profile).for_shape(shape)));
 }
 
+std::optional<std::string> profile_of(const std::optional<std::string>& profile,
+                                      const std::optional<Cluster>& cluster) {
+  if (profile || !cluster) return profile;
+  return cluster->device_profile;
+}
+
+std::optional<Cluster> load(const std::optional<std::string>& cluster) {
+  if (!cluster) return std::nullopt;
+  return load_cluster(*cluster);
+}
+
 }  // namespace
 
 Planning::Planning(PlanOptions options, const std::optional<std::string>& device_profile,
-                   std::optional<std::int64_t> memory_cap)
-    : options_(std::move(options)),
-      cost_(piece_cost(options_.shape, device_profile)),
-      cost_heads_(device_profile ? options_.shape.q_heads : 1),
-      memory_cap_(memory_cap) {}
+                   std::optional<std::int64_t> memory_cap,
+                   const std::optional<std::string>& cluster)
+    : options_(std::move(options)), memory_cap_(memory_cap), cluster_(load(cluster)) {
+  if (cluster_ && memory_cap_) {
+    throw ConfigError("plans for a cluster have no memory cap: give cluster or memory_cap");
+  }
+  const auto profile = profile_of(device_profile, cluster_);
+  cost_ = piece_cost(options_.shape, profile);
+  cost_heads_ = profile ? options_.shape.q_heads : 1;
+}
 
 PoolPlan Planning::plan(const std::vector<PackedSequence>& sequences) const {
+  if (cluster_) return make_plan_for(*cluster_, options_, sequences, cost_);
   if (memory_cap_) return make_plan_within(options_, sequences, *memory_cap_, cost_);
   return make_plan(options_, sequences, cost_);
 }

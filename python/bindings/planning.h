@@ -1,6 +1,6 @@
-// From sequences to plans under one set of options: the cost that is balanced, and the memory cap.
+// From sequences to plans under one set of options: the cost that is balanced, and what bounds it.
 //
-//   const Planning planning(options, "h200", memory_cap);   // or nullopt: FLOPs, no cap
+//   const Planning planning(options, "h200", memory_cap, std::nullopt);   // nullopt: FLOPs, no cap
 //   const PoolPlan plan = planning.plan(sequences);          // any thread
 #pragma once
 
@@ -9,15 +9,18 @@
 #include <string>
 #include <vector>
 
+#include "libra/cost/cluster.h"
 #include "libra/plan/pool_plan.h"
 
 namespace libra::python {
 
 class Planning {
  public:
-  /// Throws InputError for a device profile that is not there.
+  /// A cluster (a preset or a file) makes plans for its links and balances its device's seconds.
+  /// Throws InputError for a profile or cluster that is not there, ConfigError for a cluster with a
+  /// memory cap.
   Planning(PlanOptions options, const std::optional<std::string>& device_profile,
-           std::optional<std::int64_t> memory_cap);
+           std::optional<std::int64_t> memory_cap, const std::optional<std::string>& cluster);
 
   /// Throws ConfigError for options or sequences that break a rule.
   PoolPlan plan(const std::vector<PackedSequence>& sequences) const;
@@ -32,6 +35,7 @@ class Planning {
   PieceCost cost_;
   std::int32_t cost_heads_;
   std::optional<std::int64_t> memory_cap_;
+  std::optional<Cluster> cluster_;
 };
 
 }  // namespace libra::python

@@ -101,9 +101,11 @@ std::shared_ptr<PoolPlan> from_bytes(const nb::bytes& bytes) {
 std::shared_ptr<PoolPlan> plan_of(const PlanOptions& options,
                                   const std::vector<PackedSequence>& sequences,
                                   const std::optional<std::string>& device_profile,
-                                  std::optional<std::int64_t> memory_cap) {
+                                  std::optional<std::int64_t> memory_cap,
+                                  const std::optional<std::string>& cluster) {
   const nb::gil_scoped_release unlocked;
-  return std::make_shared<PoolPlan>(Planning(options, device_profile, memory_cap).plan(sequences));
+  const Planning planning(options, device_profile, memory_cap, cluster);
+  return std::make_shared<PoolPlan>(planning.plan(sequences));
 }
 
 void bind_sequence(nb::module_& module) {
@@ -164,11 +166,12 @@ void bind_plans(nb::module_& module) {
                            plan.placement.max_over_mean());
       });
   module.def("make_plan", &plan_of, "options"_a, "sequences"_a, nb::kw_only(),
-             "device_profile"_a = nb::none(), "memory_cap"_a = nb::none(),
+             "device_profile"_a = nb::none(), "memory_cap"_a = nb::none(), "cluster"_a = nb::none(),
              "The plan of the pool that these packed sequences form, one a replica.\n\n"
              "device_profile: balance its seconds (a built-in name or a JSON file) instead of "
              "FLOPs. memory_cap: most extra bytes of a worker; more chunks and refetch are tried "
-             "before it is an error. Raises ConfigError for options or sequences that break a "
+             "before it is an error. cluster: plan for its links (a preset or a JSON file), keys "
+             "crossing once to a node. Raises ConfigError for options or sequences that break a "
              "rule.");
 }
 

@@ -110,8 +110,10 @@ void bind_windows(nb::module_& module) {
 
 void bind_sampling(nb::module_& module) {
   nb::class_<Planning>(module, "Planning", "Plan options with the cost that is balanced.")
-      .def(nb::init<PlanOptions, const std::optional<std::string>&, std::optional<std::int64_t>>(),
-           "options"_a, "device_profile"_a = nb::none(), "memory_cap"_a = nb::none())
+      .def(nb::init<PlanOptions, const std::optional<std::string>&, std::optional<std::int64_t>,
+                    const std::optional<std::string>&>(),
+           "options"_a, "device_profile"_a = nb::none(), "memory_cap"_a = nb::none(),
+           "cluster"_a = nb::none())
       .def(
           "plan",
           [](const Planning& planning, const std::vector<PackedSequence>& sequences) {

@@ -31,14 +31,19 @@ class Planner:
       prefetch: windows (optimizer steps) that are planned ahead, at most.
       device_profile: balance its seconds, a built-in name or a JSON file; None: FLOPs.
       memory_cap: most extra bytes of a rank; more chunks and refetch are tried first.
+      cluster: plan for its links, a preset ("hgx-h200") or a JSON file: keys cross to a node once,
+        more head shards where they fill the links, nothing where moving does not pay.
+
+    Raises ConfigError for a cluster with a memory cap, InputError for files that are not there.
     """
 
-    def __init__(self, pool, options, *, prefetch=2, device_profile=None, memory_cap=None):
+    def __init__(self, pool, options, *, prefetch=2, device_profile=None, memory_cap=None,
+                 cluster=None):
         self.pool = pool
         self.options = options
         self.prefetch = prefetch
-        self.balances = device_profile or "flops"
-        self.planning = _core.Planning(options, device_profile, memory_cap)
+        self.balances = device_profile or cluster or "flops"
+        self.planning = _core.Planning(options, device_profile, memory_cap, cluster)
         self._windows = None
         self._waited_before = 0.0
 

@@ -171,6 +171,23 @@ def test_costs_in_seconds_are_another_unit():
         libra.make_plan(options(), sequences, device_profile="no-such-device")
 
 
+def test_plans_for_a_cluster_know_its_links():
+    sequences = [libra.PackedSequence(1 << 18, [1 << 18])] + [
+        libra.PackedSequence(1 << 18, [4096] * 64) for _ in range(7)]
+    wide = libra.PlanOptions(q_heads=32, kv_heads=8, head_dim=128, cp=8)
+    plan = libra.make_plan(wide, sequences, cluster="hgx-h200")
+    assert plan.options.node_fetch and plan.tiles_moved > 0
+    tiny = [libra.PackedSequence(8, [1] * n) for n in range(1, 9)]
+    assert libra.make_plan(wide, tiny, cluster="hgx-h200").tiles_moved == 0
+    assert not libra.make_plan(wide, sequences, cluster="nvl72-gb200").options.node_fetch
+
+
+def test_a_cluster_that_is_not_there_or_with_a_memory_cap_is_an_error():
+    for wrong in (dict(cluster="no-such-cluster"), dict(cluster="hgx-h200", memory_cap=1 << 30)):
+        with pytest.raises(libra.Error):
+            libra.make_plan(options(), skewed_plan().sequences, **wrong)
+
+
 def test_vrsp_evens_out_pools():
     costs = [9, 1, 8, 2, 7, 3]
     pools = libra.assign_pools(costs, 2)
