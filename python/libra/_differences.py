@@ -47,7 +47,8 @@ def contradictions(facts):
         values = [each["options"].get(name, "unknown") for each in facts]
         if _differ(values) and not follows:
             found.append(f"the option {name} is " + _by_value(values))
-    return found or ["what is balanced differs: device_profile, memory_cap and cluster must be the same too"]
+    return found or ["what is balanced differs: device_profile, memory_cap and cluster must be the "
+                     "same too"]
 
 
 def _differ(values):
