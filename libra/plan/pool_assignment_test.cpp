@@ -224,8 +224,8 @@ TEST(PoolAssignment, ByLoadKeepsThePoolsAndPutsLikeOnesTogether) {
   const PoolAssignment emitted = assign_pools(costs, 2, Grouping::kProduction);
   const PoolAssignment ordered = by_load(costs, emitted);
   EXPECT_THAT(ordered.order, ElementsAre(2, 3, 6, 7, 4, 5, 0, 1));
-  EXPECT_DOUBLE_EQ(imbalance_by_index(costs, emitted, 2), (18 + 16) / 2 / 10.25);
-  EXPECT_DOUBLE_EQ(imbalance_by_index(costs, ordered, 2), (18 + 4) / 2 / 10.25);
+  EXPECT_DOUBLE_EQ(imbalance_by_index(costs, emitted, 2), 17 / 10.25);
+  EXPECT_DOUBLE_EQ(imbalance_by_index(costs, ordered, 2), 11 / 10.25);
 }
 
 TEST(PoolAssignment, NoOrderOfThePoolsBeatsByLoad) {
