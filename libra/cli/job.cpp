@@ -26,6 +26,7 @@ WindowOptions window_options(const JobOptions& options) {
 }
 
 std::shared_ptr<const DeviceProfile> load_device(const JobOptions& options,
+                                                 const std::optional<Cluster>& cluster,
                                                  const AttentionShape& shape) {
   if (!options.pool.seconds) return nullptr;
   if (options.corpus.packing.tokens > DeviceProfile::kMaxSampleTokens) {
@@ -33,9 +34,18 @@ std::shared_ptr<const DeviceProfile> load_device(const JobOptions& options,
                                   format_size(options.corpus.packing.tokens),
                                   format_size(DeviceProfile::kMaxSampleTokens)));
   }
-  const std::string& name = options.pool.device_profile;
+  const std::string name = cluster ? cluster->device_profile : "h200";
+  const std::string& chosen = options.pool.device_profile;
   return std::make_shared<const DeviceProfile>(
-      load_device_profile(name.empty() ? "h200" : name).for_shape(shape));
+      load_device_profile(chosen.empty() ? name : chosen).for_shape(shape));
+}
+
+// A profile that is given is of the cluster's own devices.
+std::optional<Cluster> cluster_of(const PoolOptions& options) {
+  if (options.cluster.empty()) return std::nullopt;
+  Cluster cluster = load_cluster(options.cluster);
+  if (!options.device_profile.empty()) cluster.device_speed = 1;
+  return cluster;
 }
 
 PieceCost piece_cost(const std::shared_ptr<const DeviceProfile>& device) {
@@ -56,9 +66,9 @@ Job::Job(const JobOptions& options, const std::vector<PlacerKind>& default_place
     : options_(options),
       model_(resolve(options.model)),
       placers_(placer_plans(options.pool, model_.attention, default_placers)),
-      device_(load_device(options, model_.attention)),
+      cluster_(cluster_of(options.pool)),
+      device_(load_device(options, cluster_, model_.attention)),
       piece_cost_(piece_cost(device_)) {
-  if (!options.pool.cluster.empty()) cluster_ = load_cluster(options.pool.cluster);
   check_packing_options(options.corpus.packing);
   corpus_ = std::make_unique<const Corpus>(read(options.corpus));
   windows_ = std::make_unique<WindowStream>(*corpus_, window_options(options));
@@ -97,9 +107,7 @@ PoolAssignment Job::group(std::span<const std::int64_t> costs) const {
 PoolPlan Job::plan(const PlanOptions& options, std::vector<PackedSequence> sequences) const {
   const std::optional<std::int64_t>& cap = options_.pool.memory_cap;
   if (cap) return make_plan_within(options, sequences, *cap, piece_cost_);
-  if (cluster_ && options.placer == PlacerKind::kBalanced) {
-    return make_plan_for(*cluster_, options, sequences, piece_cost_);
-  }
+  if (cluster_) return make_plan_for(*cluster_, options, sequences, piece_cost_);
   return make_plan(options, std::move(sequences), piece_cost_);
 }
 
@@ -131,6 +139,11 @@ Json job_json(const Job& job) {
   json["workers"] = job.workers();
   json["gpus_per_node"] = pool.gpus_per_node;
   json["node_fetch"] = pool.node_fetch;
+  json["grouping"] = grouping_name(job.grouping());
+  json["by_load"] = pool.by_load;
+  json["search_us"] = pool.search_us;
+  json["inter_node_weight"] = pool.inter_node_weight;
+  json["cluster"] = pool.cluster;
   json["ga_indices"] = pool.gbs / pool.dp;
   json["pools"] = job.pools();
   json["at_once"] = job.pools_at_once();

@@ -71,9 +71,9 @@ class Job {
   JobOptions options_;
   ModelShape model_;
   std::vector<PlacerPlan> placers_;
+  std::optional<Cluster> cluster_;
   std::shared_ptr<const DeviceProfile> device_;  // null: FLOPs
   PieceCost piece_cost_;
-  std::optional<Cluster> cluster_;
   std::unique_ptr<const Corpus> corpus_;
   std::unique_ptr<WindowStream> windows_;
 };

@@ -26,14 +26,20 @@ struct Options {
   std::string save;
 };
 
+Json range_json(const UsedRange& range, double unit) {
+  return {{"smallest", range.smallest / unit}, {"largest", range.largest / unit}};
+}
+
 Json to_json(const PlacerFigures& figures) {
   if (!figures.plan.skipped.empty()) return {{"skipped", figures.plan.skipped}};
   const PlanOptions& options = figures.plan.options;
   return {{"head_shards", options.head_shards},
-          {"chunks", {{"smallest", figures.chunks_smallest}, {"largest", figures.chunks_largest}}},
+          {"head_shards_used", range_json(figures.head_shards, 1)},
+          {"chunks", range_json(figures.chunks, 1)},
           {"block", options.block_tokens},
           {"fetch", fetch_name(options.fetch)},
           {"tau", options.tau_ppm / 1e6},
+          {"tau_used", range_json(figures.tau_ppm, 1e6)},
           {"pools", figures.pools},
           {"refetch_pools", figures.refetch_pools},
           {"max_over_mean",
@@ -89,20 +95,23 @@ std::string grouping_text(const Job& job, const PlanStudy& study) {
 
 std::string bytes_text(double bytes) { return format_bytes(static_cast<std::int64_t>(bytes)); }
 
-std::string chunks_text(const PlacerFigures& figures) {
-  if (figures.chunks_smallest == figures.chunks_largest) {
-    return fmt::format("{}", figures.chunks_largest);
-  }
-  return fmt::format("{}-{}", figures.chunks_smallest, figures.chunks_largest);
+std::string range_text(const UsedRange& range) {
+  if (range.smallest == range.largest) return fmt::format("{}", range.largest);
+  return fmt::format("{}-{}", range.smallest, range.largest);
 }
 
 std::string note_text(const PlacerFigures& figures) {
   const PlacerPlan& plan = figures.plan;
   const std::string_view name = placer_name(plan.placer);
   if (!plan.skipped.empty()) return fmt::format("  {} is left out: {}\n", name, plan.skipped);
-  if (figures.refetch_pools == 0 || plan.options.backward == BackwardMode::kRefetch) return "";
-  return fmt::format("  {}: {} of {} pools refetch, to stay under the memory cap\n", name,
-                     figures.refetch_pools, figures.pools);
+  std::string notes;
+  if (figures.tau_ppm.largest > plan.options.tau_ppm) {
+    notes = fmt::format("  {}: tau up to {:.3g} where the links are slow\n", name,
+                        figures.tau_ppm.largest / 1e6);
+  }
+  if (figures.refetch_pools == 0 || plan.options.backward == BackwardMode::kRefetch) return notes;
+  return notes + fmt::format("  {}: {} of {} pools refetch, to stay under the memory cap\n", name,
+                             figures.refetch_pools, figures.pools);
 }
 
 std::string placer_text(const PlanStudy& study) {
@@ -113,8 +122,8 @@ std::string placer_text(const PlanStudy& study) {
     notes += note_text(f);
     if (!f.plan.skipped.empty()) continue;
     const PlanOptions& options = f.plan.options;
-    table.add({std::string(placer_name(f.plan.placer)), fmt::format("{}", options.head_shards),
-               chunks_text(f), std::string(fetch_name(options.fetch)),
+    table.add({std::string(placer_name(f.plan.placer)), range_text(f.head_shards),
+               range_text(f.chunks), std::string(fetch_name(options.fetch)),
                fmt::format("{:.3f}", f.max_over_mean_mean),
                fmt::format("{:.3f}", f.max_over_mean_worst),
                fmt::format("{:.1f}%", f.tiles > 0 ? 100 * f.tiles_moved / f.tiles : 0),

@@ -29,17 +29,16 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-// What the plan uses: under --memory-cap not always what was asked for.
+// What the plan uses: under --memory-cap and with --cluster not always what was asked for.
 void add_used_options(PlacerFigures& figures, const PlanOptions& used) {
-  const bool first = figures.pools == 0;
-  figures.chunks_smallest = first ? used.chunks : std::min(figures.chunks_smallest, used.chunks);
-  figures.chunks_largest = std::max(figures.chunks_largest, used.chunks);
+  figures.chunks.add(used.chunks);
+  figures.head_shards.add(used.head_shards);
+  figures.tau_ppm.add(used.tau_ppm);
   if (used.backward == BackwardMode::kRefetch) ++figures.refetch_pools;
 }
 
 // Adds a pool's plan to the sums; they become means at the end.
-void add(PlacerFigures& sums, const PoolPlan& plan, std::int32_t gpus_per_node,
-         std::int64_t first_gpu) {
+void add(PlacerFigures& sums, const PoolPlan& plan, std::int64_t first_gpu) {
   const TrafficReport forward = forward_traffic(plan);
   const double ratio = plan.placement.max_over_mean();
   const std::int64_t memory = max_memory_bytes(plan);
@@ -48,7 +47,8 @@ void add(PlacerFigures& sums, const PoolPlan& plan, std::int32_t gpus_per_node,
   sums.max_over_mean_mean += ratio;
   sums.max_over_mean_worst = std::max(sums.max_over_mean_worst, ratio);
   sums.bytes_total += static_cast<double>(forward.total());
-  sums.bytes_inter_node += static_cast<double>(forward.inter_node(gpus_per_node, first_gpu));
+  sums.bytes_inter_node +=
+      static_cast<double>(forward.inter_node(plan.options.gpus_per_node, first_gpu));
   sums.bytes_bound += static_cast<double>(forward_bytes_bound(plan));
   sums.max_in_bytes += static_cast<double>(forward.max_in());
   sums.max_out_bytes += static_cast<double>(forward.max_out());
@@ -128,7 +128,7 @@ class Study {
       std::vector<PackedSequence> own = sequences;
       figures.plan_times_us.push_back(
           microseconds([&] { plan = job_.plan(figures.plan.options, std::move(own)); }));
-      add(figures, plan, options.gpus_per_node, first_gpu);
+      add(figures, plan, first_gpu);
       if (!save_.empty() && figures.plan.placer == saved_placer(job_).placer) {
         study_.first_plan = encode_plan_file(plan, std::exchange(save_, {}));
       }

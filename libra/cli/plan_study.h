@@ -1,8 +1,10 @@
 // The figures of `libra plan`: every pool of every window, planned with every placer.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -11,13 +13,25 @@
 
 namespace libra::cli {
 
+/// Smallest and largest that any plan uses.
+struct UsedRange {
+  std::int32_t smallest = std::numeric_limits<std::int32_t>::max();
+  std::int32_t largest = 0;
+
+  void add(std::int32_t value) {
+    smallest = std::min(smallest, value);
+    largest = std::max(largest, value);
+  }
+};
+
 /// Of one placer, over all pools. Bytes are per layer, means over the pools.
 struct PlacerFigures {
   PlacerPlan plan;
   std::int64_t pools = 0;
-  std::int32_t chunks_smallest = 0;  ///< used; --memory-cap may take more than plan.options say
-  std::int32_t chunks_largest = 0;   ///< likewise
-  std::int64_t refetch_pools = 0;    ///< pools whose plan refetches, likewise
+  UsedRange chunks;                ///< --memory-cap may take more than plan.options say
+  UsedRange head_shards;           ///< --cluster may
+  UsedRange tau_ppm;               ///< likewise
+  std::int64_t refetch_pools = 0;  ///< pools whose plan refetches, likewise
   double max_over_mean_mean = 0;
   double max_over_mean_worst = 0;
   double bytes_total = 0;       ///< forward

@@ -116,11 +116,15 @@ class PassPrediction {
   std::vector<double> relayed_;  // by node: until its relays have keys from elsewhere
 };
 
+constexpr std::int64_t kLeastLooserTau = 10'000;  // 1%
+
 // The baselines stay as they are.
-bool knows_nodes(const PlanOptions& options, const std::vector<PackedSequence>& sequences) {
-  const std::int64_t workers = std::ssize(sequences) * std::int64_t{options.cp};
-  return workers > options.gpus_per_node &&
-         (options.placer == PlacerKind::kReserve || options.placer == PlacerKind::kBalanced);
+bool looks_at_links(PlacerKind placer) {
+  return placer == PlacerKind::kReserve || placer == PlacerKind::kBalanced;
+}
+
+bool spans_nodes(const PlanOptions& options, const std::vector<PackedSequence>& sequences) {
+  return std::ssize(sequences) * std::int64_t{options.cp} > options.gpus_per_node;
 }
 
 PoolPlan at_home(const PoolPlan& plan) {
@@ -212,7 +216,8 @@ PoolPlan make_plan_for(const Cluster& cluster, const PlanOptions& options,
                        const std::vector<PackedSequence>& sequences, const PieceCost& picoseconds) {
   PlanOptions wished = options;
   wished.gpus_per_node = cluster.gpus_per_node;
-  wished.node_fetch = options.node_fetch || knows_nodes(wished, sequences);
+  if (!looks_at_links(options.placer)) return make_plan(wished, sequences, picoseconds);
+  wished.node_fetch = options.node_fetch || spans_nodes(wished, sequences);
   Fastest fastest(cluster, make_plan(wished, sequences, picoseconds));
   const auto offer_direct = [&](const PoolPlan& plan) {
     if (!options.node_fetch && has_relays(plan.exchange)) fastest.offer(without_relays(plan));
@@ -236,7 +241,7 @@ PoolPlan make_plan_for(const Cluster& cluster, const PlanOptions& options,
     offer_whole();
   }
   for (std::int64_t tau = wished.tau_ppm; tau < kMaxTauPpm && fastest.waits_for_links();) {
-    tau = std::min<std::int64_t>(tau * 4, kMaxTauPpm);
+    tau = std::clamp<std::int64_t>(tau * 4, kLeastLooserTau, kMaxTauPpm);
     if (!fastest.offer(with_tau(fastest.plan(), static_cast<std::int32_t>(tau)))) break;
   }
   offer_direct(home);

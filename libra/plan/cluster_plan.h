@@ -19,11 +19,12 @@ namespace libra {
 /// the other, and the exchange that no chunk hides. Requires costs in picoseconds (seconds_cost).
 double predicted_seconds(const PoolPlan& plan, const Cluster& cluster);
 
-/// The plan of the least predicted time among: make_plan's; if that had to cut large tiles, the
-/// same with them whole; with twice the head shards, and twice again, while that helps; with tau 4,
-/// 16 and 64 times as large while that helps; and every tile at home. Where the pool has several
-/// nodes and the placer is `reserve` or `balanced`, with node fetch, unless the plan is faster
-/// without. `picoseconds`: as seconds_cost. Throws as make_plan.
+/// With placers `reserve` and `balanced` the plan of the least predicted time among: make_plan's;
+/// if that had to cut large tiles, the same with them whole; with twice the head shards, and twice
+/// again, while that helps; with a tau 4, 16 and 64 times as large while that helps; and every tile
+/// at home. Where the pool has several nodes with node fetch, unless it is faster without. With
+/// other placers make_plan's. The cluster's nodes take the place of `gpus_per_node`.
+/// `picoseconds`: as seconds_cost. Throws as make_plan.
 PoolPlan make_plan_for(const Cluster& cluster, const PlanOptions& options,
                        const std::vector<PackedSequence>& sequences, const PieceCost& picoseconds);
 

@@ -155,11 +155,24 @@ TEST(ClusterPlan, FetchesOnceForANodeUnlessThatIsSlower) {
   EXPECT_FALSE(two_node_plan({}, cluster).options.node_fetch);
 }
 
+TEST(ClusterPlan, EndsWhateverTau) {
+  Cluster cluster = load_cluster("hgx-h200");
+  cluster.inter_node_gb_per_s = 1;
+  PlanOptions options;
+  for (const std::int32_t tau : {0, 1, 100, kMaxTauPpm}) {
+    options.tau_ppm = tau;
+    EXPECT_GE(two_node_plan(options, cluster).options.tau_ppm, tau);
+  }
+}
+
 TEST(ClusterPlan, LeavesBaselinesAndWhatIsAskedForAsTheyAre) {
   const Cluster cluster = load_cluster("hgx-h200");
   PlanOptions options;
   options.placer = PlacerKind::kPaper;
-  EXPECT_FALSE(two_node_plan(options, cluster).options.node_fetch);
+  const PoolPlan paper = two_node_plan(options, cluster);
+  EXPECT_FALSE(paper.options.node_fetch);
+  EXPECT_EQ(paper.options.head_shards, options.head_shards);
+  EXPECT_EQ(paper.options.tau_ppm, options.tau_ppm);
   options.node_fetch = true;
   EXPECT_TRUE(two_node_plan(options, cluster).options.node_fetch);
 }

@@ -21,6 +21,7 @@ class Repair {
 
   void run() {
     for (std::int32_t w = state_.heaviest(); state_.load(w) > cap_; w = state_.heaviest()) {
+      if (looked_at_ > kMostLooks) return;
       const Change best = best_change(w);
       if (best.tile < 0) return;
       apply(best);
@@ -28,6 +29,9 @@ class Repair {
   }
 
  private:
+  // Some 50 ms of a usual core; pools that keep a tau of 1% need a thousandth.
+  static constexpr std::int64_t kMostLooks = 10'000'000;
+
   std::int64_t above(std::int64_t load) const { return std::max<std::int64_t>(0, load - cap_); }
 
   Change best_change(std::int32_t worker) {
@@ -47,6 +51,7 @@ class Repair {
 
   // Better is less excess, then fewer bytes; bytes are looked at only between equals.
   void consider(Change change, std::int64_t cost_back) {
+    ++looked_at_;
     const std::int32_t from = state_.where(change.tile);
     const std::int64_t moved = state_.cost(change.tile) - cost_back;
     if (moved <= 0) return;
@@ -77,6 +82,7 @@ class Repair {
   std::int64_t cap_;
   Change best_;
   std::int64_t best_bytes_ = 0;
+  std::int64_t looked_at_ = 0;
 };
 
 }  // namespace

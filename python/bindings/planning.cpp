@@ -23,9 +23,13 @@ std::optional<std::string> profile_of(const std::optional<std::string>& profile,
   return cluster->device_profile;
 }
 
-std::optional<Cluster> load(const std::optional<std::string>& cluster) {
-  if (!cluster) return std::nullopt;
-  return load_cluster(*cluster);
+// A profile that is given is of the cluster's own devices.
+std::optional<Cluster> load(const std::optional<std::string>& name,
+                            const std::optional<std::string>& profile) {
+  if (!name) return std::nullopt;
+  Cluster cluster = load_cluster(*name);
+  if (profile) cluster.device_speed = 1;
+  return cluster;
 }
 
 }  // namespace
@@ -33,7 +37,9 @@ std::optional<Cluster> load(const std::optional<std::string>& cluster) {
 Planning::Planning(PlanOptions options, const std::optional<std::string>& device_profile,
                    std::optional<std::int64_t> memory_cap,
                    const std::optional<std::string>& cluster)
-    : options_(std::move(options)), memory_cap_(memory_cap), cluster_(load(cluster)) {
+    : options_(std::move(options)),
+      memory_cap_(memory_cap),
+      cluster_(load(cluster, device_profile)) {
   if (cluster_ && memory_cap_) {
     throw ConfigError("plans for a cluster have no memory cap: give cluster or memory_cap");
   }

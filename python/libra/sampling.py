@@ -39,6 +39,8 @@ class Planner:
 
     def __init__(self, pool, options, *, prefetch=2, device_profile=None, memory_cap=None,
                  cluster=None):
+        if prefetch < 1:
+            raise _core.ConfigError(f"prefetch is {prefetch}: it must be at least 1")
         self.pool = pool
         self.options = options
         self.prefetch = prefetch
@@ -138,6 +140,10 @@ class PooledBatchSampler(Sampler):
         self.dp, self.dp_rank = _replica(dp, dp_rank, planner)
         self.gbs, self.pool_size, self.seq_len = gbs, pool_size, seq_len
         _core.check_window(gbs, self.dp, pool_size)
+        _core.assign_pools([0] * pool_size, pool_size, grouping)  # refuses a word that is none
+        if not 0 <= self.dp_rank < self.dp:
+            raise _core.ConfigError(f"dp_rank is {self.dp_rank}: of DP {self.dp} it is 0 to "
+                                    f"{self.dp - 1}")
         if planner:
             planner.check(self.dp_rank, pool_size)
         self._planner = planner
@@ -174,10 +180,13 @@ class PooledBatchSampler(Sampler):
 
     def __len__(self):
         """Microbatches of this epoch. Packs it, the first time: 0.1 s a million documents."""
-        if self._epoch not in self._counts:
+        return self._windows_of(self._epoch) * self.microbatches
+
+    def _windows_of(self, epoch):
+        if epoch not in self._counts:
             self._counter = self._counter or _core.WindowCounter(self._lengths, self._options)
-            self._counts[self._epoch] = self._counter.windows_in(self._epoch)
-        return self._counts[self._epoch] * self.microbatches
+            self._counts[epoch] = self._counter.windows_in(epoch)
+        return self._counts[epoch]
 
     def set_epoch(self, epoch):
         """What the next iteration yields. Does nothing if it is the epoch that was resumed."""
@@ -197,12 +206,18 @@ class PooledBatchSampler(Sampler):
         Raises ConfigError for other lengths or options; and in the middle of a step for another DP,
         P, grouping or device profile, which at the end of one may change.
         """
+        missing = {"epoch", "microbatches", "gbs", "sharing", "identity"} - set(state)
+        if missing:
+            raise _core.ConfigError(
+                f"this is no state of a sampler, or one of another version: it has no "
+                f"{', '.join(sorted(missing))}")
         if state["identity"] != self._identity or state["gbs"] != self.gbs:
             raise _core.ConfigError(
                 "the state is of other lengths or options (seq_len, gbs, packing, oversize, order, "
                 "last_window, seed): resume with the same ones")
         then = state["sharing"]
         windows, rest = divmod(state["microbatches"], state["gbs"] // then["dp"])
+        self._check_place(state["epoch"], state["microbatches"], windows + bool(rest))
         changed = [name for name, value in self._sharing.items() if then[name] != value]
         if rest and changed:
             raise _core.ConfigError(
@@ -212,6 +227,15 @@ class PooledBatchSampler(Sampler):
                 + ": resume with the same, or from the end of a step")
         self._epoch, self._done = state["epoch"], windows * self.microbatches + rest
         self._resumed = True
+
+    def _check_place(self, epoch, microbatches, windows):
+        if epoch < 0 or microbatches < 0:
+            raise _core.ConfigError(
+                f"the state is at microbatch {microbatches} of epoch {epoch}: neither is negative")
+        if windows > self._windows_of(epoch):
+            raise _core.ConfigError(
+                f"the state is at microbatch {microbatches}, and epoch {epoch} has only "
+                f"{self._windows_of(epoch)} steps")
 
     def __iter__(self):
         if not self._resumed:

@@ -237,6 +237,28 @@ def test_other_pools_in_the_middle_of_a_step_are_an_error(other, words):
         sampler(**other).load_state_dict(sampler_after(3).state_dict())
 
 
+@pytest.mark.parametrize("wrong", [
+    dict(epoch=-1), dict(microbatches=-3), dict(microbatches=10_000), dict(sharing=None)])
+def test_a_state_that_cannot_be_is_an_error(wrong):
+    state = {**sampler_after(2).state_dict(), **wrong}
+    if wrong.get("sharing", 0) is None:
+        del state["sharing"]
+    with pytest.raises(libra.ConfigError, match="state"):
+        sampler().load_state_dict(state)
+
+
+def test_the_state_at_the_end_of_an_epoch_is_none_of_these():
+    whole = sampler()
+    whole.load_state_dict(sampler().state_dict(microbatches=len(whole)))
+    assert list(whole) == []
+
+
+@pytest.mark.parametrize("wrong", [dict(grouping="fairest"), dict(dp_rank=9), dict(dp_rank=-1)])
+def test_what_cannot_be_is_an_error_at_construction(wrong):
+    with pytest.raises(libra.ConfigError):
+        sampler(**wrong)
+
+
 def test_pools_of_like_load_share_an_index():
     # DP 4, P 2: two pools at once. Production order leaves loads as they come.
     def heaviest(by_load):
