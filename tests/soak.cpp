@@ -88,9 +88,10 @@ class Pool {
   std::vector<std::unique_ptr<Seat>> seats_;
 };
 
-// Of two, three, four, six or eight workers.
+constexpr std::array<std::int32_t, 5> kSizes = {2, 3, 4, 6, 8};
+
+// Of as many workers, or of one of kSizes.
 PoolPlan draw_plan(Rng& rng, std::optional<std::int32_t> workers) {
-  constexpr std::array<std::int32_t, 5> kSizes = {2, 3, 4, 6, 8};
   for (;;) {
     PoolPlan plan = random_plan(rng.next(), kMaxTokens);
     const std::int32_t size = plan.workers();
@@ -131,7 +132,10 @@ void print(std::int64_t step, const Usage& used, std::int64_t evaluations) {
 
 class Soak {
  public:
-  Soak(std::uint64_t seed, std::int64_t steps) : rng_(seed, 5), steps_(steps) {}
+  /// All pools are there from the beginning: what comes later is growth.
+  Soak(std::uint64_t seed, std::int64_t steps) : rng_(seed, 5), steps_(steps) {
+    for (const std::int32_t size : kSizes) pools_.emplace(size, std::make_unique<Pool>(size));
+  }
 
   bool run() {
     const std::int64_t warm = std::max<std::int64_t>(1, steps_ / 10);
@@ -152,10 +156,9 @@ class Soak {
     const PoolPlan plan = draw_plan(rng_, std::nullopt);
     const bool evaluates = rng_.below(4) == 0;
     const PoolPlan evaluation = evaluates ? draw_plan(rng_, plan.workers()) : PoolPlan{};
-    std::unique_ptr<Pool>& pool = pools_[plan.workers()];
-    if (pool == nullptr) pool = std::make_unique<Pool>(plan.workers());
     evaluations_ += evaluates ? 1 : 0;
-    return pool->step(plan, evaluates ? &evaluation : nullptr, static_cast<std::uint64_t>(step));
+    return pools_.at(plan.workers())
+        ->step(plan, evaluates ? &evaluation : nullptr, static_cast<std::uint64_t>(step));
   }
 
   std::int64_t arena_bytes() const {
