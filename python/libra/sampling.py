@@ -323,6 +323,9 @@ def _job():
 
 def _wlb_options(packing, equal_cost_tokens, gbs, seq_len):
     if packing != "wlb":
+        if equal_cost_tokens is not None:
+            raise _core.ConfigError(
+                f'equal_cost_tokens is for packing "wlb", and packing is "{packing}": leave it out')
         return None
     if equal_cost_tokens is None:
         raise _core.ConfigError(

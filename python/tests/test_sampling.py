@@ -253,7 +253,8 @@ def test_the_state_at_the_end_of_an_epoch_is_none_of_these():
     assert list(whole) == []
 
 
-@pytest.mark.parametrize("wrong", [dict(grouping="fairest"), dict(dp_rank=9), dict(dp_rank=-1)])
+@pytest.mark.parametrize("wrong", [dict(grouping="fairest"), dict(dp_rank=9), dict(dp_rank=-1),
+                                   dict(equal_cost_tokens=4096)])
 def test_what_cannot_be_is_an_error_at_construction(wrong):
     with pytest.raises(libra.ConfigError):
         sampler(**wrong)
