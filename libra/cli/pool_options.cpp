@@ -161,6 +161,23 @@ std::vector<PlacerKind> chosen_placers(const PoolOptions& options,
   return defaults;
 }
 
+// An option that none of the placers looks at is a mistake.
+void check_used(const PoolOptions& options, const std::vector<PlacerKind>& placers) {
+  const auto named = [&placers](PlacerKind placer) {
+    return std::count(placers.begin(), placers.end(), placer) > 0;
+  };
+  const auto needs = [](bool given, bool used, const char* option, const char* which) {
+    if (given && !used)
+      throw ConfigError(fmt::format("{} is for placer {}: add it", option, which));
+  };
+  const bool balanced = named(PlacerKind::kBalanced);
+  const bool by_links = balanced || named(PlacerKind::kReserve);
+  needs(options.search_us > 0, balanced, "--search-us", "balanced");
+  needs(options.inter_node_weight > 0, balanced, "--inter-node-weight", "balanced");
+  needs(options.node_fetch, by_links, "--node-fetch", "balanced or reserve");
+  needs(!options.cluster.empty(), by_links, "--cluster", "balanced or reserve");
+}
+
 PlanOptions plan_options(const PoolOptions& options, const AttentionShape& shape,
                          PlacerKind placer) {
   PlanOptions plan;
@@ -230,6 +247,7 @@ std::vector<PlacerPlan> placer_plans(const PoolOptions& options, const Attention
     throw ConfigError("--cluster needs --cost seconds and goes without --memory-cap");
   }
   const std::vector<PlacerKind> placers = chosen_placers(options, defaults);
+  check_used(options, placers);
   std::vector<PlacerPlan> plans;
   for (const PlacerKind placer : placers) {
     if (placer == PlacerKind::kUlysses) {

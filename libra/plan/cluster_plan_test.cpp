@@ -80,21 +80,32 @@ TEST(ClusterPlan, IsNeverPredictedSlowerThanMovingNothing) {
   EXPECT_LT(moved, 270);
 }
 
-TEST(ClusterPlan, PredictsWhatChunksHide) {
-  PlanOptions options;
-  options.shape = {2, 2, 4, 4};
-  options.storage = DType::kFp64;
-  options.cp = 2;
-  options.head_shards = 1;
-  options.chunks = 2;
-  options.block_tokens = 1000;
-  options.placer = PlacerKind::kNone;
+// 1e6 bytes a second inside a node; nothing else costs anything.
+Cluster slow_links() {
   Cluster cluster = load_cluster("hgx-h200");
   cluster.overlap_loss = 0;
   cluster.nvlink_latency_us = 0;
   cluster.nvlink_gb_per_s = 1e-3;
+  return cluster;
+}
+
+// A sample on two workers, a second of work each, a chunk for each head; nothing moves.
+PoolPlan two_worker_plan(std::int32_t heads) {
+  PlanOptions options;
+  options.shape = {heads, heads, 4, 4};
+  options.storage = DType::kFp64;
+  options.cp = 2;
+  options.head_shards = 1;
+  options.chunks = heads;
+  options.block_tokens = 1000;
+  options.placer = PlacerKind::kNone;
   const PieceCost second = [](TokenRange, std::int32_t) { return std::int64_t{1'000'000'000'000}; };
-  const PoolPlan plan = make_plan(options, {{2000, {2000}}}, second);
+  return make_plan(options, {{2000, {2000}}}, second);
+}
+
+TEST(ClusterPlan, PredictsWhatChunksHide) {
+  Cluster cluster = slow_links();
+  const PoolPlan plan = two_worker_plan(2);
   // 1000 rows of K and V, 128 bytes each, in each pass; half of them beside the other chunk.
   EXPECT_DOUBLE_EQ(predicted_seconds(plan, cluster), 1 + 2 * 0.064);
   cluster.overlap_loss = 0.5;
@@ -178,20 +189,8 @@ TEST(ClusterPlan, LeavesBaselinesAndWhatIsAskedForAsTheyAre) {
 }
 
 TEST(ClusterPlan, PredictsTheBusiestPortOrTheHeaviestLoad) {
-  PlanOptions options;
-  options.shape = {1, 1, 4, 4};
-  options.storage = DType::kFp64;
-  options.cp = 2;
-  options.head_shards = 1;
-  options.chunks = 1;
-  options.block_tokens = 1000;
-  options.placer = PlacerKind::kNone;
-  Cluster cluster = load_cluster("hgx-h200");
-  cluster.overlap_loss = 0;
-  cluster.nvlink_latency_us = 0;
-  cluster.nvlink_gb_per_s = 1e-3;  // 1e6 bytes per second
-  const PieceCost second = [](TokenRange, std::int32_t) { return std::int64_t{1'000'000'000'000}; };
-  const PoolPlan plan = make_plan(options, {{2000, {2000}}}, second);
+  Cluster cluster = slow_links();
+  const PoolPlan plan = two_worker_plan(1);
   // 1000 rows of K and V, 64 bytes each, go to worker 1; their gradients, as large, come back.
   EXPECT_DOUBLE_EQ(predicted_seconds(plan, cluster), 1 + 2 * 0.064) << "one chunk hides nothing";
   cluster.nvlink_gb_per_s = 1e-5;

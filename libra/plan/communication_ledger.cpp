@@ -41,17 +41,21 @@ void CommunicationLedger::FetchedGroups::add(std::int32_t group, std::int32_t wh
   }
 }
 
+CommunicationLedger::KeyTokens CommunicationLedger::key_tokens(std::int32_t tile) const {
+  KeyTokens tokens;
+  for (const KeyNeed& need : needs_of(tile)) {
+    tokens.all += need.tokens;
+    if (only_here(need)) tokens.only_at_home += need.tokens;
+  }
+  return tokens;
+}
+
 const std::vector<std::int64_t>& CommunicationLedger::incremental(std::int32_t tile) {
   const std::int32_t shard = tiling_.shard_of(tile);
   const std::int64_t qo_bytes = tiling_.block_of(tile).tokens * qo_bytes_;
-  std::int64_t keys = 0;
-  std::int64_t only_at_home = 0;
-  for (const KeyNeed& need : needs_of(tile)) {
-    keys += need.tokens;
-    if (only_here(need)) only_at_home += need.tokens;
-  }
-  std::fill(incremental_.begin(), incremental_.end(), qo_bytes + keys * kv_bytes_);
-  incremental_[at(tiling_.home_of(tile))] -= qo_bytes + only_at_home * kv_bytes_;
+  const KeyTokens keys = key_tokens(tile);
+  std::fill(incremental_.begin(), incremental_.end(), qo_bytes + keys.all * kv_bytes_);
+  incremental_[at(tiling_.home_of(tile))] -= qo_bytes + keys.only_at_home * kv_bytes_;
   for (const KeyNeed& need : needs_of(tile)) {
     if (only_here(need)) continue;
     credit_resident(need, shard);
@@ -82,14 +86,9 @@ void CommunicationLedger::credit_fetched(const KeyNeed& need, std::int32_t shard
 const std::vector<std::int64_t>& CommunicationLedger::crossing(std::int32_t tile) {
   if (crossing_.empty()) return crossing_;
   const std::int64_t qo_bytes = tiling_.block_of(tile).tokens * qo_bytes_;
-  std::int64_t keys = 0;
-  std::int64_t only_at_home = 0;
-  for (const KeyNeed& need : needs_of(tile)) {
-    keys += need.tokens;
-    if (only_here(need)) only_at_home += need.tokens;
-  }
-  std::fill(crossing_.begin(), crossing_.end(), qo_bytes + keys * kv_bytes_);
-  crossing_[at(nodes_[at(tiling_.home_of(tile))])] -= qo_bytes + only_at_home * kv_bytes_;
+  const KeyTokens keys = key_tokens(tile);
+  std::fill(crossing_.begin(), crossing_.end(), qo_bytes + keys.all * kv_bytes_);
+  crossing_[at(nodes_[at(tiling_.home_of(tile))])] -= qo_bytes + keys.only_at_home * kv_bytes_;
   for (const KeyNeed& need : needs_of(tile)) {
     if (!only_here(need)) credit_node(need, tiling_.shard_of(tile));
   }

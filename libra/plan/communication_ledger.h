@@ -45,6 +45,13 @@ class CommunicationLedger {
     void add(std::int32_t group, std::int32_t who, std::int64_t tokens);
   };
 
+  // Keys that a tile needs, and those of them whose sample lies in its block alone.
+  struct KeyTokens {
+    std::int64_t all = 0;
+    std::int64_t only_at_home = 0;
+  };
+  KeyTokens key_tokens(std::int32_t tile) const;
+
   std::span<const KeyNeed> needs_of(std::int32_t tile) const {
     return needs_.of(tile / tiling_.head_shards);
   }
