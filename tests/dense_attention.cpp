@@ -92,15 +92,17 @@ std::vector<double> probabilities(Head& head, std::int64_t first, std::int64_t q
   return p;
 }
 
-// O = P V;  dP = dO V^T;  dS = P (dP - sum(P dP));  dQ = scale dS K;  dK = scale dS^T Q;
-// dV = P^T dO.
+// O = P V;  dP = dO V^T;  dS = P (dP - sum(dO O)) with O as it was stored;  dQ = scale dS K;
+// dK = scale dS^T Q;  dV = P^T dO.
 void attend(Head& head, std::int64_t first, std::int64_t query, double scale, Rounding round) {
   std::vector<double> p = probabilities(head, first, query, scale);
   for (double& value : p) value = round(value);
-  double mean = 0;
   for (std::int64_t key = first; key <= query; ++key) {
     add(p[at(key - first)], head.v[key], head.o[query], head.v.dim());
-    mean += p[at(key - first)] * dot(head.d_o[query], head.v[key], head.v.dim());
+  }
+  double mean = 0;
+  for (std::int32_t c = 0; c < head.o.dim(); ++c) {
+    mean += head.d_o[query][c] * round(head.o[query][c]);
   }
   for (std::int64_t key = first; key <= query; ++key) {
     const double probability = p[at(key - first)];

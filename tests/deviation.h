@@ -34,11 +34,23 @@ struct Judged {
   const char* name;
   HostTensor LayerOutputs::*tensor;
   bool stored;  ///< in the storage dtype; LSE is not
+  bool summed;  ///< over all who used a key
 };
-inline constexpr Judged kJudged[] = {{"O", &LayerOutputs::o, true},
-                                     {"LSE", &LayerOutputs::lse, false},
-                                     {"dQ", &LayerOutputs::dq, true},
-                                     {"dK", &LayerOutputs::dk, true},
-                                     {"dV", &LayerOutputs::dv, true}};
+inline constexpr Judged kJudged[] = {{"O", &LayerOutputs::o, true, false},
+                                     {"LSE", &LayerOutputs::lse, false, false},
+                                     {"dQ", &LayerOutputs::dq, true, false},
+                                     {"dK", &LayerOutputs::dk, true, true},
+                                     {"dV", &LayerOutputs::dv, true, true}};
+
+/// The error that a pool on GPUs may have in bf16: twice the reference's. Two allowances:
+/// The reference's LSE is not rounded: a few steps of fp32. And a key's gradient is rounded once
+/// more than twice: of every block (kernels write bf16), of a guest's sum over its blocks, of the
+/// home's sum over its guests; that is half a step of bf16 at the largest value.
+inline double allowed_error(const Judged& judged, const Deviation& ours,
+                            const Deviation& reference) {
+  const double steps = judged.stored ? 0 : 16 * std::ldexp(ours.largest, -23);
+  const double rounding = judged.summed ? std::ldexp(ours.largest, -8) : 0;
+  return 2 * reference.error + steps + rounding;
+}
 
 }  // namespace libra::testing

@@ -13,6 +13,7 @@
 #include "libra/runtime/worker_threads.h"
 #include "libra/transport/inproc/transport.h"
 #include "tests/disturbed_attention.h"
+#include "tests/in_lanes.h"
 #include "tests/layer_driver.h"
 #include "tests/matrix_fraction.h"
 #include "tests/pool_check.h"
@@ -195,6 +196,27 @@ TEST_P(PassOrders, AreRightOnASingleInOrderQueue) {
   EXPECT_THAT(errors, Each(IsEmpty()));
 }
 
+// Layers after another, so that what a pass leaves in a lane meets the next one.
+TEST_P(PassOrders, AreRightWithCopiesInLanes) {
+  for (const std::int64_t tokens : {24, 48, 90}) {
+    SCOPED_TRACE(::testing::Message() << tokens << " tokens");
+    const PoolPlan plan = busy_plan(GetParam(), tokens);
+    const auto endpoints = decorated<InLanes>(make_inproc_group(plan.workers(), {}));
+    const auto errors = on_every_worker(endpoints, [&plan](Transport& transport) {
+      LayerDriver layer(plan, transport.worker(), 1);
+      Seat seat(transport);
+      const auto pipeliner = seat.pipeliner(plan);
+      for (int pass = 0; pass < 3; ++pass) {
+        layer.forward(*pipeliner, seat.stream);
+        layer.backward(*pipeliner, seat.stream);
+      }
+      seat.stream.synchronize();
+      EXPECT_EQ(layer.wrong_in_forward() + layer.wrong_in_backward(), "");
+    });
+    EXPECT_THAT(errors, Each(IsEmpty()));
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Exactness, PassOrders, ::testing::ValuesIn(kBusy),
                          [](const auto& test) { return std::string(test.param.name); });
 
@@ -221,6 +243,24 @@ TEST(Exactness, TheSameRunTwiceGivesTheSameBits) {
       const std::vector<SequenceTensors> inputs = random_pool_inputs(plan, 3);
       expect_same_bits(run_inproc(plan, inputs), run_inproc(plan, inputs));
     }
+  }
+}
+
+PoolRun run_in_lanes(const PoolPlan& plan, const std::vector<SequenceTensors>& inputs) {
+  ReferenceAttention backend;
+  const auto endpoints = decorated<InLanes>(make_inproc_group(plan.workers(), {}));
+  return run_pool(plan, host_sites(endpoints, backend), inputs, kSoftmaxScale);
+}
+
+TEST(Exactness, CopiesInLanesGiveTheSameBits) {
+  constexpr std::uint64_t kPools = 120;
+  for (std::uint64_t seed = 1000; seed < 1000 + kPools;
+       seed += static_cast<std::uint64_t>(matrix_fraction())) {
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
+    const PoolPlan plan = random_plan(seed, 70);
+    const std::vector<SequenceTensors> inputs = random_pool_inputs(plan, seed);
+    expect_same_bits(run_inproc(plan, inputs), run_in_lanes(plan, inputs));
+    if (HasFailure()) return;
   }
 }
 

@@ -96,9 +96,7 @@ void expect_within_twice_bf16(const PoolPlan& plan, const std::vector<SequenceTe
       ours.add(truths[replica].*judged.tensor, run.sequences[replica].*judged.tensor);
       reference.add(truths[replica].*judged.tensor, references[replica].*judged.tensor);
     }
-    // The reference's LSE is not rounded: a few steps of fp32 are allowed.
-    const double steps = judged.stored ? 0 : 16 * std::ldexp(ours.largest, -23);
-    EXPECT_LE(ours.error, 2 * reference.error + steps) << judged.name;
+    EXPECT_LE(ours.error, allowed_error(judged, ours, reference)) << judged.name;
   }
 }
 

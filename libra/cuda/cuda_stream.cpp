@@ -1,36 +1,38 @@
 #include "libra/cuda/cuda_stream.h"
 
+#include <utility>
+
 #include "libra/cuda/cuda_error.h"
 #include "libra/cuda/device.h"
 
 namespace libra {
-namespace {
 
-cudaStream_t make_stream(std::int32_t device) {
+BareStream::BareStream(std::int32_t device) {
   const DeviceGuard guard(device);
-  cudaStream_t stream = nullptr;
-  check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
-  return stream;
+  check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
 }
 
-}  // namespace
+BareStream::~BareStream() {
+  cudaStreamSynchronize(stream_);
+  cudaStreamDestroy(stream_);
+}
 
-CudaStream::CudaStream(std::int32_t device) : CudaStream(device, make_stream(device)) {
-  owned_ = true;
+CudaStream::CudaStream(std::int32_t device)
+    : CudaStream(device, std::make_unique<const BareStream>(device)) {}
+
+CudaStream::CudaStream(std::int32_t device, std::unique_ptr<const BareStream> own)
+    : CudaStream(device, own->get()) {
+  own_ = std::move(own);
 }
 
 CudaStream::CudaStream(std::int32_t device, cudaStream_t stream)
     : device_(device),
       stream_(stream),
-      owned_(false),
       events_(device, EventPool::Kind::kTiming),
       clock_(device, stream) {}
 
 CudaStream::~CudaStream() {
-  if (owned_) {
-    cudaStreamSynchronize(stream_);
-    cudaStreamDestroy(stream_);
-  }
+  own_.reset();
   for (const Mark& mark : marks_) events_.give_back(mark.event);
 }
 

@@ -20,13 +20,28 @@
 
 namespace libra {
 
+/// A device's stream and nothing else: no failure flag and no clock, which takes a moment of
+/// standing still to make. It does not synchronise with the default stream.
+class BareStream {
+ public:
+  explicit BareStream(std::int32_t device);
+  /// Waits for what is enqueued. Never throws.
+  ~BareStream();
+  BareStream(const BareStream&) = delete;
+  BareStream& operator=(const BareStream&) = delete;
+
+  cudaStream_t get() const { return stream_; }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
 class CudaStream final : public Stream {
  public:
-  /// A stream of its own, which does not synchronise with the default stream.
+  /// A stream of its own (BareStream).
   explicit CudaStream(std::int32_t device);
   /// `stream` is not owned; it must belong to `device`.
   CudaStream(std::int32_t device, cudaStream_t stream);
-  /// Waits for what is enqueued on an own stream. Never throws.
   ~CudaStream() override;
   CudaStream(const CudaStream&) = delete;
   CudaStream& operator=(const CudaStream&) = delete;
@@ -45,13 +60,15 @@ class CudaStream final : public Stream {
     Timestamp* out;
   };
 
+  CudaStream(std::int32_t device, std::unique_ptr<const BareStream> own);
+
   std::int32_t device_;
   cudaStream_t stream_ = nullptr;
-  bool owned_;
   std::shared_ptr<StreamFailure> failure_ = std::make_shared<StreamFailure>();
   EventPool events_;
   DeviceClock clock_;
   std::vector<Mark> marks_;
+  std::unique_ptr<const BareStream> own_;  // last: it is idle before anything of it goes
 };
 
 /// The CUDA stream behind a Stream. Throws ConfigError if it is of another kind.

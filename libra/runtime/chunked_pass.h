@@ -103,7 +103,8 @@ class ChunkedPass {
   void wait(Handle handle) { context().transport.wait(handle, stream()); }
   /// Rounds of tags: what goes between homes and destinations; keys that do so ahead of queries;
   /// keys from relays; gradients to relays.
-  static constexpr std::int32_t kHomeRound = 0, kKeyRound = 1, kRelayRound = 2, kShareRound = 3;
+  static constexpr std::int32_t kHomeRound = 0, kKeyRound = 1, kRelayRound = kRelayRounds,
+                                kShareRound = kRelayRounds + 1;
   Exchange exchange(Phase phase, std::int32_t chunk, std::int32_t round = kHomeRound) const {
     return {{step_, phase, chunk, round}, {}, {}, false};
   }

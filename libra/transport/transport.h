@@ -23,6 +23,7 @@
 #pragma once
 
 #include <chrono>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -57,6 +58,23 @@ struct Tag {
   std::int32_t round = 0;  ///< [0, 16): relays
   friend bool operator==(const Tag&, const Tag&) = default;
 };
+
+/// Rounds from here on are between relays and the others of their node.
+constexpr std::int32_t kRelayRounds = 2;
+
+/// A transport may copy in order: what a worker copies to others or from others, of the rounds
+/// below kRelayRounds or of the others, in the order of its posts. (A stream that waits for a peer
+/// takes up one of a GPU's 8 queues, so there cannot be one per peer.) Whoever posts keeps to an
+/// order that ends on all workers.
+struct CopyLane {
+  bool to_others;
+  bool of_relays;
+  friend auto operator<=>(const CopyLane&, const CopyLane&) = default;
+};
+
+inline CopyLane lane_of(const Tag& tag, bool to_others) {
+  return {to_others, tag.round >= kRelayRounds};
+}
 
 /// "step 4, forward dispatch, chunk 2, round 0".
 std::string describe(const Tag& tag);

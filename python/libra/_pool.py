@@ -18,6 +18,8 @@ from libra._plans import Plan
 from libra._port import TorchPort
 from libra._tensors import DTYPES, dtype_advice, lse_dtype, rows, view
 
+DEFAULT_CONNECTIONS = 8  # of CUDA: two streams of a pass and its three lanes of copies wait in five
+
 _open_pools = weakref.WeakSet()
 _made = collections.Counter()  # pools by their ranks: all of these make them in one order
 
@@ -46,7 +48,7 @@ class Pool:
         copy engines within each host and NCCL between hosts.
       one_queue: on GPUs, keep to an order of exchanges that is right also where all streams share a
         hardware queue. Guests of a busy rank then wait for it unless plans have at most 2 chunks.
-        None: on all ranks, if CUDA_DEVICE_MAX_CONNECTIONS is 1 on any.
+        None: on all ranks, if CUDA_DEVICE_MAX_CONNECTIONS is below 8, CUDA's default, on any.
       measure: on GPUs, mark on the stream what passes take, so that metrics() has seconds; it then
         waits for the stream. On CPUs they are always there.
 
@@ -95,7 +97,7 @@ class Pool:
 
     def _device_worker(self, transport, one_queue, deadline):
         if one_queue is None:
-            one_queue = os.environ.get("CUDA_DEVICE_MAX_CONNECTIONS") == "1"
+            one_queue = _connections() < DEFAULT_CONNECTIONS
         name, nccl_id, near = uuid.uuid4().hex, b"", [0]
         if self._group is not None:
             said = self._gather((name, transport, _host(), one_queue))
@@ -291,6 +293,12 @@ def profile(pool, path):
         pool._core.record(False, pool._stream())
         with open(path, "w", encoding="utf-8") as file:
             file.write(pool._core.trace())
+
+
+def _connections():
+    """The GPU's hardware queues."""
+    wanted = os.environ.get("CUDA_DEVICE_MAX_CONNECTIONS", "")
+    return int(wanted) if wanted.isdecimal() else DEFAULT_CONNECTIONS
 
 
 def _number(ranks):

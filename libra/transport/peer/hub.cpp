@@ -201,8 +201,8 @@ void Hub::enqueue(const std::vector<Match>& matches) {
 }
 
 cudaStream_t Hub::copy_stream(std::int32_t from, std::int32_t to) {
-  std::unique_ptr<CudaStream>& stream = copy_streams_[{from, to}];
-  if (stream == nullptr) stream = std::make_unique<CudaStream>(device(from));
+  std::unique_ptr<BareStream>& stream = copy_streams_[{from, to}];
+  if (stream == nullptr) stream = std::make_unique<BareStream>(device(from));
   return stream->get();
 }
 

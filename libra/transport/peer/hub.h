@@ -115,7 +115,7 @@ class Hub {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::int32_t, std::unique_ptr<DeviceState>> states_;  // by device
-  std::map<std::pair<std::int32_t, std::int32_t>, std::unique_ptr<CudaStream>> copy_streams_;
+  std::map<std::pair<std::int32_t, std::int32_t>, std::unique_ptr<BareStream>> copy_streams_;
   std::map<ChannelKey, std::deque<Half>>
       waiting_;  // halves of one kind, whose others have not come
   std::vector<Lane> lanes_;

@@ -8,9 +8,12 @@
 // memory moves up to 64 bytes at a time (agreement on the plan). What an exchange waits for is
 // waited for by streams, never by the host.
 //
-// Order. A post enqueues its signals before its waits; so if every worker posts its phases in the
-// same order, a pass ends also where all streams share one hardware queue (one_queue). A tag is
-// posted once: one post with its sends, one with its receives.
+// Order. A GPU serves CUDA_DEVICE_MAX_CONNECTIONS queues, 8 unless it is set. A stream that waits
+// for a flag occupies one, and where all but one are occupied everything stops. So a worker copies
+// in four lanes, a stream each (CopyLane, transport.h), of which a pass uses three, whatever the
+// number of peers. A post enqueues its signals before its waits; so if every worker posts its
+// phases in the same order, a pass ends also where all streams share one hardware queue
+// (one_queue). A tag is posted once: one post with its sends, one with its receives.
 //
 // Failure. A watchdog thread looks every millisecond. When a peer's half is overdue, or a worker
 // has failed or left, it frees all streams of its process, marks them failed (what they leave is
@@ -31,9 +34,9 @@ struct PeerProcess {
   std::int32_t workers = 1;
   std::int32_t device = 0;
   /// Keeps to an order that is right also where all streams of the process share one hardware queue
-  /// (CUDA_DEVICE_MAX_CONNECTIONS=1): nothing waits on a stream before its turn has come on every
-  /// worker, which makes guests wait for busy homes unless plans have at most 2 chunks. false:
-  /// exchanges may be posted ahead, so that a busy home holds up nobody.
+  /// (CUDA_DEVICE_MAX_CONNECTIONS=1; take it below 8): nothing waits on a stream before its turn
+  /// has come on every worker, which makes guests wait for busy homes unless plans have at most 2
+  /// chunks. false: exchanges may be posted ahead, so that a busy home holds up nobody.
   bool one_queue = true;
 };
 

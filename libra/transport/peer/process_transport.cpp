@@ -62,7 +62,7 @@ const CudaStream& ProcessTransport::own(Stream& stream) const {
                                 process_.device, cuda.device()));
 }
 
-// Signals first: a worker says that it is ready before anything of it waits.
+// A worker says that it is ready before anything of it waits.
 Handle ProcessTransport::post(const Exchange& exchange, Stream& stream) {
   check_exchange(exchange, worker(), workers());
   const CudaStream& cuda = own(stream);
@@ -78,11 +78,16 @@ Handle ProcessTransport::post(const Exchange& exchange, Stream& stream) {
   posting.reached = std::make_shared<PooledEvent>(events_);
   streams_.insert(cuda.failure());
   check_cuda(cudaEventRecord(posting.reached->get(), cuda.get()), "cudaEventRecord");
-  std::stable_partition(posting.groups.begin(), posting.groups.end(),
-                        [](const Group& group) { return group.role == Role::kSignals; });
+  std::stable_sort(posting.groups.begin(), posting.groups.end(),
+                   [this](const Group& a, const Group& b) { return turn_of(a) < turn_of(b); });
   for (Group& group : posting.groups) start(group, posting, cuda);
   open_.push_back(std::move(posting));
   return {open_.back().id};
+}
+
+// Signals come first. Then the peers after this worker, so that not all copy to the same one.
+std::pair<bool, std::int32_t> ProcessTransport::turn_of(const Group& group) const {
+  return {group.role != Role::kSignals, (group.peer - worker() + workers()) % workers()};
 }
 
 void ProcessTransport::check_order(const Group& group, const Tag& tag) {
@@ -116,7 +121,7 @@ void ProcessTransport::start(Group& group, ProcessPosting& posting, const CudaSt
 }
 
 void ProcessTransport::copy(Group& group, const ProcessPosting& posting) {
-  cudaStream_t stream = copy_stream(group.peer, group.send, posting.tag.round);
+  cudaStream_t stream = stream_of(lane_of(posting.tag, group.send));
   check_cuda(cudaStreamWaitEvent(stream, posting.reached->get()), "cudaStreamWaitEvent");
   enqueue_wait(stream, on_device(group.ready), posting.value);
   for (const Transfer& transfer : group.transfers) {
@@ -142,16 +147,16 @@ void ProcessTransport::mail(Group& group, const ProcessPosting& posting, const C
     check_cuda(cudaEventRecord(group.end->get(), stream.get()), "cudaEventRecord");
     return;
   }
-  cudaStream_t lane = copy_stream(group.peer, false, posting.tag.round);
+  cudaStream_t lane = stream_of(lane_of(posting.tag, false));
   check_cuda(cudaStreamWaitEvent(lane, posting.reached->get()), "cudaStreamWaitEvent");
   enqueue_wait(lane, on_device(group.ready), posting.value);
   enqueue_host_copy(lane, {control_.mail(group.peer, worker()).bytes[letter], local.data, bytes});
   check_cuda(cudaEventRecord(group.end->get(), lane), "cudaEventRecord");
 }
 
-cudaStream_t ProcessTransport::copy_stream(std::int32_t peer, bool send, std::int32_t round) {
-  std::unique_ptr<CudaStream>& stream = copy_streams_[{peer, send, round}];
-  if (stream == nullptr) stream = std::make_unique<CudaStream>(process_.device);
+cudaStream_t ProcessTransport::stream_of(CopyLane lane) {
+  std::unique_ptr<BareStream>& stream = lanes_[lane];
+  if (stream == nullptr) stream = std::make_unique<BareStream>(process_.device);
   return stream->get();
 }
 

@@ -45,14 +45,13 @@ class ProcessTransport final : public Transport {
   std::vector<ExchangeRecord> take_records() override;
 
  private:
+  std::pair<bool, std::int32_t> turn_of(const Group& group) const;
   void check_order(const Group& group, const Tag& tag);
   void start(Group& group, ProcessPosting& posting, const CudaStream& stream);
   void copy(Group& group, const ProcessPosting& posting);
   void mail(Group& group, const ProcessPosting& posting, const CudaStream& stream);
   std::uint32_t* on_device(std::uint32_t* word) const { return control_.on_device(word); }
-  /// A stream per peer, direction and round: what one round waits for must not hold up another's
-  /// copies, which were posted later.
-  cudaStream_t copy_stream(std::int32_t peer, bool send, std::int32_t round);
+  cudaStream_t stream_of(CopyLane lane);
   const CudaStream& own(Stream& stream) const;
 
   void retire();
@@ -77,7 +76,7 @@ class ProcessTransport final : public Transport {
   std::deque<ProcessPosting> open_;
   std::vector<ExchangeRecord> records_;
   std::set<std::shared_ptr<StreamFailure>> streams_;
-  std::map<std::tuple<std::int32_t, bool, std::int32_t>, std::unique_ptr<CudaStream>> copy_streams_;
+  std::map<CopyLane, std::unique_ptr<BareStream>> lanes_;
   std::map<std::tuple<std::int32_t, bool, std::int32_t>, std::uint32_t> last_values_;
   std::jthread watchdog_;  // last: it uses everything above
 };

@@ -65,7 +65,7 @@ void ProcessTransport::mark_streams_failed() {
 
 // Nothing of this process touches the caller's tensors afterwards. The watchdog frees what waits.
 void ProcessTransport::settle() {
-  for (const auto& [key, stream] : copy_streams_) cudaStreamSynchronize(stream->get());
+  for (const auto& [lane, stream] : lanes_) cudaStreamSynchronize(stream->get());
 }
 
 void ProcessTransport::abort(const std::string& reason) {
