@@ -186,6 +186,15 @@ def summed(values, device):
     return total.tolist()
 
 
+def own_device():
+    return torch.device("cuda", int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
+
+
+def shares_gpus():
+    """More ranks than GPUs, which NCCL refuses: to try things, not to be fast."""
+    return int(os.environ["LOCAL_WORLD_SIZE"]) > torch.cuda.device_count()
+
+
 def peak_memory_gb(on_gpu):
     if on_gpu:
         return torch.cuda.max_memory_allocated() / 1e9
@@ -208,10 +217,10 @@ def line_of(figures, steps):
 def main():
     args = arguments()
     on_gpu = torch.cuda.is_available()
-    device = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if on_gpu else torch.device("cpu")
+    device = own_device() if on_gpu else torch.device("cpu")
     if on_gpu:
         torch.cuda.set_device(device)
-    dist.init_process_group("nccl" if on_gpu else "gloo")
+    dist.init_process_group("gloo" if not on_gpu or shares_gpus() else "nccl")
     dtype = {"bf16": torch.bfloat16, "fp32": torch.float32, "fp64": torch.float64,
              None: torch.bfloat16 if on_gpu else torch.float32}[args.dtype]
 

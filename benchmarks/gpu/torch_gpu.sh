@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# On a machine with two GPUs or more, Python, torch and nanobind: builds the Python extension, runs
-# the checks of libra.attention between two processes, over NCCL as between hosts too, and trains a
-# Qwen3 for some steps.
+# On a machine with GPUs, Python, torch and nanobind: builds the Python extension, runs the checks
+# of libra.attention between two processes (checks), strikes two and three with random faults
+# (faults), both over NCCL as between hosts too (hosts), compares 200 steps of training with and
+# without Libra (curves), and trains a Qwen3 of real width for some steps (train). hosts and train
+# take two GPUs; in the other steps processes share one where there is one.
 #
-#   torch_gpu.sh [--python PYTHON] [--limit SECONDS] [checks|hosts|train]...
+#   torch_gpu.sh [--python PYTHON] [--limit SECONDS] [checks|faults|hosts|curves|train]...
 #
 # The build goes to build/gpu (as bench_gpu.sh's). A step that fails is reported; the others go on.
 set -uo pipefail
@@ -13,12 +15,15 @@ while [ $# -gt 0 ]; do
   case $1 in
     --python) python=$2 && shift ;;
     --limit) limit=$2 && shift ;;
-    checks | hosts | train) steps+=("$1") ;;
+    checks | faults | hosts | curves | train) steps+=("$1") ;;
     *) echo "torch_gpu.sh: '$1' is no option and no step" >&2 && exit 1 ;;
   esac
   shift
 done
-[ ${#steps[@]} -gt 0 ] || steps=(checks hosts train)
+if [ ${#steps[@]} -eq 0 ]; then
+  steps=(checks faults curves)
+  [ "$(nvidia-smi --list-gpus | wc -l)" -lt 2 ] || steps+=(hosts train)
+fi
 failed=0
 
 # cuDNN as torch has it, so that one process holds one.
@@ -40,20 +45,43 @@ timed() {
 checks() { timed "$python" python/tests/gpu_checks.py; }
 hosts() { timed "$python" python/tests/gpu_checks.py hosts; }
 
+faults() {
+  LIBRA_FAULT_SCENARIOS=20 timed "$python" -m pytest -q -s -p no:cacheprovider \
+    python/tests/test_fault_scenarios.py -k gpu
+}
+
+# torchrun of two ranks; with one GPU they share it, over gloo.
+trained() { # trained <arguments of train_qwen3.py...>
+  timed "$python" -m torch.distributed.run --standalone --nproc-per-node 2 \
+    examples/train_qwen3.py --lengths data/mix.npy --oversize split --pool 2 "$@"
+}
+
+# How far training with libra is from training without, beside how far seeds are from each other.
+curves() {
+  local run folder=build/gpu/curves
+  mkdir -p "$folder"
+  for run in none:0 none:1 none:2 libra:0 libra-faithful:0; do
+    trained --seq-len 16K --gbs 4 --block 1K --hidden 512 --layers 2 --heads 8 --kv-heads 2 \
+      --vocabulary 4096 --steps 200 --attention "${run%:*}" --seed "${run#*:}" \
+      --json "$folder/$run.json" >"$folder/$run.log" 2>&1
+  done
+  timed "$python" benchmarks/gpu/loss_curves.py "$folder"
+}
+
 # Layers of the width of Qwen3-30B-A3B, as many as are quick, by method.
 train() {
   local method
   for method in none libra libra-faithful; do
-    timed "$python" -m torch.distributed.run --standalone --nproc-per-node 2 \
-      examples/train_qwen3.py --lengths data/mix.npy --oversize split --seq-len 64K --gbs 4 \
-      --pool 2 --hidden 2048 --layers 4 --steps 12 --attention "$method"
+    trained --seq-len 64K --gbs 4 --hidden 2048 --layers 4 --steps 12 --attention "$method"
   done
 }
 
 for step in "${steps[@]}"; do
   case $step in
     checks) checks ;;
+    faults) faults ;;
     hosts) hosts ;;
+    curves) curves ;;
     train) train ;;
   esac
 done

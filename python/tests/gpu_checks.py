@@ -1,5 +1,5 @@
-"""What must hold on two GPUs, a process each: run by test_gpu.py, or as a program where there is no
-pytest.
+"""What must hold on GPUs between two processes, which share a GPU where there is one: run by
+test_gpu.py, or as a program where there is no pytest.
 
     PYTHONPATH=build/gpu/python python3 python/tests/gpu_checks.py [hosts | name...]
 """
@@ -22,6 +22,11 @@ from worlds import World
 SAMPLES = [[[2048], [256] * 7 + [100, 0, 1, 1]], [[1500, 548], [64] * 32]]
 SHAPE = (8, 2, 128, 128)
 TOKENS = 2048
+
+
+def own_device():
+    """Of this rank; ranks share GPUs where they are more."""
+    return torch.device("cuda", dist.get_rank() % torch.cuda.device_count())
 
 
 def attention_by_sample(q, k, v, samples):
@@ -61,7 +66,7 @@ class Rank:
     def __init__(self, cp=1, case=0, deadline=60.0, one_queue=None, shape=SHAPE, measure=False,
                  transport="auto", apart=False, **changes):
         rank = dist.get_rank()
-        self.device = torch.device("cuda", rank)
+        self.device = own_device()
         torch.cuda.set_device(self.device)
         name = f"host {rank}" if apart else "host"
         with mock.patch.object(_pool, "_host", lambda: name):
@@ -245,8 +250,7 @@ def a_rank_dies(**of_rank):
 def times():
     """Not a check: how long a layer takes, Libra's and torch's own on the own sequence."""
     tokens = 65536
-    rank_number = dist.get_rank()
-    device = torch.device("cuda", rank_number)
+    rank_number, device = dist.get_rank(), own_device()
     torch.cuda.set_device(device)
     pool = libra.Pool(device=device)
     samples = [[tokens], [1024] * 64]

@@ -1,18 +1,29 @@
-"""The same on two GPUs, where there are two (gpu_checks.py)."""
+"""The same on GPUs, where there are any (gpu_checks.py)."""
 
 import pytest
 import torch
 
 import gpu_checks
 
-pytestmark = pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")
+GPUS = torch.cuda.device_count()
+needs_one = pytest.mark.skipif(GPUS < 1, reason="needs a GPU")
+needs_two = pytest.mark.skipif(GPUS < 2, reason="needs two GPUs: NCCL wants one for every rank")
 
 
-@pytest.mark.parametrize("name", [*gpu_checks.CHECKS, *gpu_checks.HOST_CHECKS])
-def test_on_two_gpus(name):
+@needs_one
+@pytest.mark.parametrize("name", gpu_checks.CHECKS)
+def test_between_processes(name):
     gpu_checks.check(name)
 
 
-@pytest.mark.parametrize("name", gpu_checks.FAILURES)
-def test_failures_reach_every_gpu(name):
+@needs_two
+@pytest.mark.parametrize("name", gpu_checks.HOST_CHECKS)
+def test_over_nccl(name):
+    gpu_checks.check(name)
+
+
+@pytest.mark.parametrize("name", [
+    pytest.param(name, marks=needs_one if name == "failures" else needs_two)
+    for name in gpu_checks.FAILURES])
+def test_failures_reach_every_rank(name):
     gpu_checks.check_failures(**gpu_checks.FAILURES[name])
