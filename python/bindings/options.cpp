@@ -121,7 +121,7 @@ PlanOptions make_options(const nb::kwargs& keywords) {
   options.placer = parse_placer(word("placer", placer_name(preset.placer)));
   const auto fetch = given.optional<std::optional<std::string>>("fetch", {});
   options.fetch = fetch ? parse_fetch(*fetch) : default_fetch(options.placer);
-  options.tau_ppm = millionths(given.optional<double>("tau", preset.tau_ppm * 1e-6));
+  options.tau_ppm = millionths(given.optional<double>("tau", preset.tau_ppm / 1e6));
   options.backward = parse_backward(word("backward", backward_name(preset.backward)));
   options.return_lse = given.optional<bool>("return_lse", preset.return_lse);
   options.local_first = given.optional<bool>("local_first", preset.local_first);
@@ -156,7 +156,7 @@ std::string represent(const PlanOptions& options) {
       options.shape.q_heads, options.shape.kv_heads, options.shape.head_dim,
       options.shape.value_dim, dtype_name(options.storage), options.cp, options.tp,
       home_name(options.home), options.block_tokens, options.head_shards, options.chunks,
-      placer_name(options.placer), fetch_name(options.fetch), options.tau_ppm * 1e-6,
+      placer_name(options.placer), fetch_name(options.fetch), options.tau_ppm / 1e6,
       backward_name(options.backward), options.return_lse ? "True" : "False",
       options.local_first ? "True" : "False", options.max_tile_pairs, options.gpus_per_node,
       options.node_fetch ? "True" : "False", options.inter_node_weight, options.search_us);
@@ -228,7 +228,7 @@ void bind_options(nb::module_& module) {
       .def_prop_ro("placer",
                    [](const PlanOptions& o) { return std::string(placer_name(o.placer)); })
       .def_prop_ro("fetch", [](const PlanOptions& o) { return std::string(fetch_name(o.fetch)); })
-      .def_prop_ro("tau", [](const PlanOptions& o) { return o.tau_ppm * 1e-6; })
+      .def_prop_ro("tau", [](const PlanOptions& o) { return o.tau_ppm / 1e6; })
       .def_prop_ro("backward",
                    [](const PlanOptions& o) { return std::string(backward_name(o.backward)); })
       .def_ro("return_lse", &PlanOptions::return_lse)

@@ -76,6 +76,8 @@ class Pool:
         _check_transport(transport, on_gpu)
         self._core = (self._device_worker(transport, one_queue, deadline) if on_gpu else
                       self._host_worker(deadline))
+        # Agrees on plans: the pool's own, or one on the CPU beside it (pool_worker.h says why).
+        self._witness = self._host_worker(deadline) if on_gpu else self._core
         self._measures = measure or not on_gpu
         self._core.measure(self._measures)
         self._kept = collections.deque(maxlen=keep)
@@ -193,14 +195,14 @@ class Pool:
     def close(self):
         """Ends the pool's threads. At exit it is done for you."""
         self._core.close()
+        self._witness.close()
         _open_pools.discard(self)
 
     def bind(self, plan):
         """What passes of the plan need, agreed on by all ranks at its first use."""
         if plan.bound is None:
             try:
-                if self.device.type == "cuda" and self._group is not None:
-                    self._agree(plan.core.fingerprint)
+                self._agree(plan.core)
                 plan.bound = self._core.bind(plan.core, self._stream())
             except _core.PlanError as error:
                 store = dist.distributed_c10d._get_default_store()
@@ -209,20 +211,11 @@ class Pool:
             self._used.append(plan.core)
         return plan.bound
 
-    def _agree(self, fingerprint):
-        mine = torch.tensor([fingerprint & 0xFFFFFFFF, fingerprint >> 32])
-        gathered = [torch.empty_like(mine) for _ in self.ranks]
+    def _agree(self, core):
         try:
-            dist.all_gather(gathered, mine, group=self._group)
-        except RuntimeError as error:
-            self.fail(_core.TransportError(
-                f"worker {self.worker} lost a peer in the agreement on a plan: {error}"))
-        different = [w for w, theirs in enumerate(gathered) if not torch.equal(theirs, mine)]
-        if different:
-            raise _core.PlanError(
-                f"worker {self.worker} and worker{'s' if len(different) > 1 else ''} "
-                f"{', '.join(map(str, different))} hold different plans: lengths, options and "
-                "version must be the same on every rank of a pool")
+            self._witness.agree(core)
+        except _core.TransportError as error:
+            self.fail(error)
 
     def forward(self, plan, q, k, v, scale):
         """(out, lse, saved) of this rank's rows. See libra.attention."""
@@ -256,7 +249,8 @@ class Pool:
     def fail(self, error):
         """Tells the other ranks that this one cannot go on, and raises the error."""
         if self.workers > 1:
-            self._core.abort(str(error))
+            for core in (self._core, self._witness):
+                core.abort(str(error))
         raise error
 
     def _check(self, names, *tensors):
