@@ -5,6 +5,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <optional>
@@ -14,6 +15,7 @@
 
 #include "libra/base/error.h"
 #include "libra/plan/plan_options.h"
+#include "libra/plan/used_options.h"
 #include "python/bindings/bindings.h"
 
 namespace nb = nanobind;
@@ -186,12 +188,14 @@ Args:
   max_tile_pairs: a tile of more query-key pairs is cut into halves; 0: never. The placer balanced
     sets it in its plans.
   gpus_per_node: consecutive workers of a node.
-  node_fetch: what several workers of a node need of a KV group crosses to the node once.
+  node_fetch: for the placers balanced and reserve, what several workers of a node need of a KV
+    group crosses to the node once.
   inter_node_weight: for the placer balanced, a byte between nodes counts as 1 + this many.
   search_us: for the placer balanced, microseconds of search on a usual core.
 
 Raises ConfigError for a name that is not there, or a value that cannot be; rules between options
-are checked by make_plan.)";
+are checked where they are planned with, and an option that the placer does not look at is an error
+there.)";
 
 constexpr const char* kSignature =
     "def __init__(self, *, q_heads: int, kv_heads: int, head_dim: int, "
@@ -241,9 +245,14 @@ void bind_options(nb::module_& module) {
       .def(
           "faithful", [](const PlanOptions& o) { return faithful(o); },
           "The paper's system as it stands: placer paper, whole groups, tau 0.03, every tile in "
-          "every chunk; the rest is kept.")
+          "every chunk, no node fetch, no search; the rest is kept.")
       .def(
-          "check", [](const PlanOptions& o, std::int32_t replicas) { check_options(o, replicas); },
+          "check",
+          [](const PlanOptions& o, std::int32_t replicas) {
+            check_options(o, replicas);
+            const std::array placers = {o.placer};
+            check_used(o, false, placers, option_name);
+          },
           "replicas"_a,
           "Raises ConfigError for the first rule that a pool of so many replicas "
           "would break; it names the nearest legal value.")

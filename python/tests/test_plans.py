@@ -98,6 +98,29 @@ def test_a_broken_rule_names_the_nearest_legal_value():
         libra.check_window(8, 4, 3)
 
 
+@pytest.mark.parametrize("unused, words", [
+    (dict(placer="paper", search_us=5), "search_us is for placer balanced, not paper: use that"),
+    (dict(placer="reserve", inter_node_weight=5), "inter_node_weight is for placer balanced, not"),
+    (dict(placer="ulysses", head_shards=1, node_fetch=True), "node_fetch is for placer balanced"),
+])
+def test_an_option_that_the_placer_does_not_look_at_is_an_error_as_in_the_program(unused, words):
+    made = options(**unused)
+    with pytest.raises(libra.ConfigError, match=words):
+        made.check(1)
+    with pytest.raises(libra.ConfigError, match=words):
+        libra.make_plan(made, [libra.PackedSequence(8, [8])])
+    with pytest.raises(libra.ConfigError, match=words):
+        libra._core.Planning(made)
+    made.faithful().check(1)
+
+
+def test_a_cluster_is_for_placers_that_look_at_links():
+    sequences = [libra.PackedSequence(8, [8])]
+    libra.make_plan(options(placer="reserve"), sequences, cluster="hgx-h200")
+    with pytest.raises(libra.ConfigError, match="cluster is for placer balanced or reserve, not"):
+        libra.make_plan(options(placer="none"), sequences, cluster="hgx-h200")
+
+
 def test_errors_have_one_base():
     for error in (libra.ConfigError, libra.InputError, libra.PlanError, libra.TransportError):
         assert issubclass(error, libra.Error)
