@@ -16,6 +16,7 @@
 #include "libra/base/error.h"
 #include "libra/plan/plan_options.h"
 #include "libra/plan/used_options.h"
+#include "python/bindings/arguments.h"
 #include "python/bindings/bindings.h"
 
 namespace nb = nanobind;
@@ -26,56 +27,6 @@ namespace {
 
 using Runs = std::vector<std::pair<std::int64_t, std::int64_t>>;
 using ExplicitRuns = std::vector<std::vector<Runs>>;
-
-// What PlanOptions(...) is given, by keyword. nanobind's own words for a keyword that is not there
-// or a value of another type would be the whole signature.
-class Keywords {
- public:
-  explicit Keywords(const nb::kwargs& given) : given_(given) {}
-
-  template <typename T>
-  T required(const char* name) {
-    names_.append(name);
-    if (!given_.contains(name))
-      throw ConfigError(fmt::format("PlanOptions needs {}: q_heads, kv_heads and head_dim", name));
-    return taken<T>(name);
-  }
-
-  template <typename T>
-  T optional(const char* name, T preset) {
-    names_.append(name);
-    return given_.contains(name) ? taken<T>(name) : preset;
-  }
-
-  // Throws ConfigError if a keyword is left.
-  void check_all_taken() const {
-    for (const auto& [name, unused] : given_) {
-      const std::string known = nb::cast<std::string>(nb::str(", ").attr("join")(names_));
-      const nb::object near =
-          nb::module_::import_("difflib").attr("get_close_matches")(name, names_, 1);
-      throw ConfigError(fmt::format(
-          "PlanOptions has no option '{}': {}", nb::cast<std::string>(name),
-          nb::len(near) > 0 ? fmt::format("do you mean {}?", nb::cast<std::string>(near[0]))
-                            : fmt::format("{} are there", known)));
-    }
-  }
-
- private:
-  template <typename T>
-  T taken(const char* name) {
-    const nb::object value = given_[name];
-    nb::del(given_[name]);
-    T result{};
-    if (nb::try_cast<T>(value, result)) return result;
-    throw ConfigError(
-        fmt::format("PlanOptions cannot take {}={}, a {}: see help(libra.PlanOptions)", name,
-                    nb::cast<std::string>(nb::repr(value)),
-                    nb::cast<std::string>(value.type().attr("__name__"))));
-  }
-
-  nb::dict given_;
-  nb::list names_;
-};
 
 std::int32_t millionths(double tau) {
   if (!(tau >= 0 && tau <= 100)) {
@@ -97,8 +48,8 @@ std::vector<std::vector<std::vector<TokenRange>>> token_ranges(const ExplicitRun
   return replicas;
 }
 
-PlanOptions make_options(const nb::kwargs& keywords) {
-  Keywords given(keywords);
+PlanOptions make_options(const nb::args& positional, const nb::kwargs& keywords) {
+  Arguments given("PlanOptions", {}, positional, keywords);
   const PlanOptions preset;
   const auto number = [&given](const char* name, std::int32_t other) {
     return given.optional<std::int32_t>(name, other);
@@ -116,7 +67,8 @@ PlanOptions make_options(const nb::kwargs& keywords) {
   options.cp = number("cp", preset.cp);
   options.tp = number("tp", preset.tp);
   options.home = parse_home(word("home", home_name(preset.home)));
-  options.explicit_runs = token_ranges(given.optional<ExplicitRuns>("explicit_runs", {}));
+  options.explicit_runs = token_ranges(given.optional<ExplicitRuns>(
+      "explicit_runs", {}, "[replica][token part] -> [(begin, end), ...]"));
   options.block_tokens = given.optional<std::int64_t>("block_tokens", preset.block_tokens);
   options.head_shards = number("head_shards", preset.head_shards);
   options.chunks = number("chunks", preset.chunks);
@@ -213,8 +165,8 @@ void bind_options(nb::module_& module) {
   nb::class_<PlanOptions>(module, "PlanOptions", kDoc)
       .def(
           "__init__",
-          [](PlanOptions* self, const nb::kwargs& keywords) {
-            new (self) PlanOptions(make_options(keywords));
+          [](PlanOptions* self, const nb::args& positional, const nb::kwargs& keywords) {
+            new (self) PlanOptions(make_options(positional, keywords));
           },
           nb::sig(kSignature))
       .def_prop_ro("q_heads", [](const PlanOptions& o) { return o.shape.q_heads; })

@@ -3,10 +3,12 @@
 import atexit
 import collections
 import contextlib
+import operator
 import os
 import socket
 import uuid
 import weakref
+from collections.abc import Iterable
 from datetime import timedelta
 
 import torch
@@ -17,6 +19,7 @@ from libra._differences import differences
 from libra._plans import Plan
 from libra._port import TorchPort
 from libra._tensors import DTYPES, dtype_advice, lse_dtype, rows, view
+from libra._typed import typed
 
 _open_pools = weakref.WeakSet()
 _made = collections.Counter()  # pools by their ranks: all of these make them in one order
@@ -55,8 +58,11 @@ class Pool:
     same ranks. Raises ConfigError for a group that `workers` does not divide.
     """
 
-    def __init__(self, group=None, *, workers=None, device=None, deadline=300.0, keep=256,
-                 alone=False, transport="auto", one_queue=None, measure=False):
+    @typed
+    def __init__(self, group=None, *, workers: int | None = None,
+                 device: torch.device | str | int | None = None, deadline: float = 300.0,
+                 keep: int = 256, alone: bool = False, transport: str = "auto",
+                 one_queue: bool | None = None, measure: bool = False):
         ranks = [_own_rank()] if alone else _ranks_of(group)
         workers = workers or len(ranks)
         if len(ranks) % workers:
@@ -133,7 +139,9 @@ class Pool:
         dist.all_gather_object(said, mine, group=self._group)
         return said
 
-    def plan(self, options, sequences):
+    @typed
+    def plan(self, options: _core.PlanOptions | _core.Planning,
+             sequences: Iterable[_core.PackedSequence | Iterable[int]]) -> Plan:
         """The `Plan` of these packed sequences, one a replica of the pool; the same on every rank.
 
         Args:
@@ -141,12 +149,14 @@ class Pool:
           sequences: of `PackedSequence`, or lists of sample lengths without padding.
         Raises ConfigError for options or sequences that break a rule.
         """
-        sequences = [_sequence(sequence) for sequence in sequences]
+        sequences = [_sequence(*numbered) for numbered in enumerate(sequences)]
         if isinstance(options, _core.Planning):
             return self.adopt(options.plan(sequences))
         return self.adopt(_core.make_plan(options, sequences))
 
-    def plan_together(self, options, samples, *, tokens=None):
+    @typed
+    def plan_together(self, options: _core.PlanOptions, samples: Iterable[int], *,
+                      tokens: int | None = None) -> Plan:
         """The `Plan` of what the replicas hold now, where no sampler tells every rank: a collective
         that gathers the lengths.
 
@@ -154,13 +164,14 @@ class Pool:
           samples: sample lengths of this rank's packed sequence, all of it.
           tokens: of the sequence, padding included; their sum unless given.
         """
-        samples = [int(n) for n in samples]
+        samples = _whole("plan_together", "samples", samples)
         mine = (tokens if tokens is not None else sum(samples), samples)
         gathered = [mine] if self._group is None else self._gather(mine)
         return self.plan(options, [_core.PackedSequence(*of_rank)
                                    for of_rank in gathered[::options.cp]])
 
-    def adopt(self, core):
+    @typed
+    def adopt(self, core: _core.PoolPlan) -> Plan:
         """A `PoolPlan` that was made elsewhere (a `Planner`, `PoolPlan.from_bytes`) as a `Plan`.
         Raises ConfigError for one of another number of workers."""
         if core.workers != self.workers:
@@ -313,6 +324,8 @@ def _ranks_of(group):
         return [0]
     if hasattr(group, "mesh"):
         return group.mesh.flatten().tolist()
+    if group is not None and not isinstance(group, dist.ProcessGroup):
+        _core.refuse("Pool", "group", group, "a ProcessGroup or DeviceMesh that this rank is in")
     return dist.get_process_group_ranks(group)
 
 
@@ -329,8 +342,16 @@ def _gloo_group(ranks, deadline):
                           use_local_synchronization=True, group_desc="libra")
 
 
-def _sequence(sequence):
+def _sequence(number, sequence):
     if isinstance(sequence, _core.PackedSequence):
         return sequence
-    samples = [int(tokens) for tokens in sequence]
+    samples = _whole("Pool.plan", f"sequences[{number}]", sequence)
     return _core.PackedSequence(sum(samples), samples)
+
+
+def _whole(where, name, values):
+    try:
+        return [operator.index(value) for value in values]
+    except TypeError:
+        return _core.refuse(where, name, values,
+                            "the lengths of a sequence's samples, a sequence of ints")
