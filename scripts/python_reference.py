@@ -3,6 +3,7 @@ scripts/python_reference.py [FILE]."""
 
 import inspect
 import pathlib
+import re
 import sys
 
 import libra
@@ -67,7 +68,12 @@ def reference():
         for name in names:
             lines += entry(f"{module.split('.')[-1]}.{name}",
                            getattr(sys.modules[module], name), 3)
-    return "\n".join(lines).rstrip() + "\n"
+    return in_short("\n".join(lines).rstrip() + "\n")
+
+
+def in_short(text):
+    """Types without the modules that they are in."""
+    return re.sub(r"\b(libra\.\w+|collections\.abc)\.(?=[A-Z])", "", text)
 
 
 if __name__ == "__main__":

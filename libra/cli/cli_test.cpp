@@ -154,7 +154,7 @@ TEST(CliTest, BadOptionsGetOneLineThatSaysWhatWouldBeRight) {
       {plan + " --memory-cap 1K", "the cap is 1.02 kB"},
       {plan + " --device-profile h200", "--cost seconds"},
       {plan + " --cost seconds --device-profile nope", "nope"},
-      {plan + " --placer paper --search-us 5", "--search-us is for placer balanced"},
+      {plan + " --placer paper --search-us 5", "--search-us is for placer balanced, not paper"},
       {plan + " --placer reserve --inter-node-weight 5", "--inter-node-weight is for"},
       {plan + " --placer paper --node-fetch", "--node-fetch is for placer balanced or reserve"},
       {plan + " --placer none --cost seconds --cluster hgx-h200", "--cluster is for placer"},

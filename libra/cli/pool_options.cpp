@@ -9,6 +9,7 @@
 #include "libra/base/names.h"
 #include "libra/base/units.h"
 #include "libra/cli/option_parsing.h"
+#include "libra/plan/used_options.h"
 
 namespace libra::cli {
 namespace {
@@ -161,21 +162,11 @@ std::vector<PlacerKind> chosen_placers(const PoolOptions& options,
   return defaults;
 }
 
-// An option that none of the placers looks at is a mistake.
-void check_used(const PoolOptions& options, const std::vector<PlacerKind>& placers) {
-  const auto named = [&placers](PlacerKind placer) {
-    return std::count(placers.begin(), placers.end(), placer) > 0;
-  };
-  const auto needs = [](bool given, bool used, const char* option, const char* which) {
-    if (given && !used)
-      throw ConfigError(fmt::format("{} is for placer {}: add it", option, which));
-  };
-  const bool balanced = named(PlacerKind::kBalanced);
-  const bool by_links = balanced || named(PlacerKind::kReserve);
-  needs(options.search_us > 0, balanced, "--search-us", "balanced");
-  needs(options.inter_node_weight > 0, balanced, "--inter-node-weight", "balanced");
-  needs(options.node_fetch, by_links, "--node-fetch", "balanced or reserve");
-  needs(!options.cluster.empty(), by_links, "--cluster", "balanced or reserve");
+// Of PlanOptions::search_us, --search-us.
+std::string as_flag(std::string_view name) {
+  std::string flag = fmt::format("--{}", name);
+  std::replace(flag.begin(), flag.end(), '_', '-');
+  return flag;
 }
 
 PlanOptions plan_options(const PoolOptions& options, const AttentionShape& shape,
@@ -194,8 +185,7 @@ PlanOptions plan_options(const PoolOptions& options, const AttentionShape& shape
   plan.backward = options.backward;
   plan.gpus_per_node = options.gpus_per_node;
   plan.inter_node_weight = options.inter_node_weight;
-  plan.node_fetch =
-      options.node_fetch && (placer == PlacerKind::kReserve || placer == PlacerKind::kBalanced);
+  plan.node_fetch = options.node_fetch && looks_at_links(placer);
   plan.search_us = options.search_us;
   return options.faithful && placer == PlacerKind::kPaper ? faithful(plan) : plan;
 }
@@ -247,7 +237,8 @@ std::vector<PlacerPlan> placer_plans(const PoolOptions& options, const Attention
     throw ConfigError("--cluster needs --cost seconds and goes without --memory-cap");
   }
   const std::vector<PlacerKind> placers = chosen_placers(options, defaults);
-  check_used(options, placers);
+  check_used(plan_options(options, shape, PlacerKind::kBalanced), !options.cluster.empty(), placers,
+             as_flag);
   std::vector<PlacerPlan> plans;
   for (const PlacerKind placer : placers) {
     if (placer == PlacerKind::kUlysses) {

@@ -118,11 +118,6 @@ class PassPrediction {
 
 constexpr std::int64_t kLeastLooserTau = 10'000;  // 1%
 
-// The baselines stay as they are.
-bool looks_at_links(PlacerKind placer) {
-  return placer == PlacerKind::kReserve || placer == PlacerKind::kBalanced;
-}
-
 bool spans_nodes(const PlanOptions& options, const std::vector<PackedSequence>& sequences) {
   return std::ssize(sequences) * std::int64_t{options.cp} > options.gpus_per_node;
 }

@@ -158,12 +158,18 @@ Fetch default_fetch(PlacerKind placer) {
   return placer == PlacerKind::kPaper ? Fetch::kWhole : Fetch::kPrefix;
 }
 
+bool looks_at_links(PlacerKind placer) {
+  return placer == PlacerKind::kReserve || placer == PlacerKind::kBalanced;
+}
+
 PlanOptions faithful(PlanOptions options) {
   options.placer = PlacerKind::kPaper;
   options.fetch = Fetch::kWhole;
   options.tau_ppm = 30'000;
   options.local_first = false;
   options.node_fetch = false;
+  options.inter_node_weight = 0;
+  options.search_us = 0;
   return options;
 }
 

@@ -64,6 +64,9 @@ BackwardMode parse_backward(std::string_view name);
 /// Whole for `paper`, prefix for the others.
 Fetch default_fetch(PlacerKind placer);
 
+/// Whether it weighs what a transfer costs: `reserve` and `balanced`. The others are baselines.
+bool looks_at_links(PlacerKind placer);
+
 inline constexpr std::int32_t kMaxTauPpm = 100'000'000;
 
 struct PlanOptions {
@@ -109,8 +112,8 @@ struct PlanOptions {
   friend bool operator==(const PlanOptions&, const PlanOptions&) = default;
 };
 
-/// The paper's system as it stands: placer `paper`, whole groups, tau 3%, no local-first class, no
-/// node fetch. Keeps the rest.
+/// The paper's system as it stands: placer `paper`, whole groups, tau 3%, no local-first class,
+/// nothing that placer `paper` does not look at. Keeps the rest.
 PlanOptions faithful(PlanOptions options);
 
 /// Throws ConfigError for the first rule that is broken. `replicas` is P, the number of sequences

@@ -129,11 +129,17 @@ TEST(PlanOptions, FaithfulIsThePapersSystem) {
   PlanOptions options;
   options.tau_ppm = 7;
   options.block_tokens = 8192;
+  options.node_fetch = true;
+  options.inter_node_weight = 1;
+  options.search_us = 1;
   const PlanOptions paper = faithful(options);
   EXPECT_EQ(paper.placer, PlacerKind::kPaper);
   EXPECT_EQ(paper.fetch, Fetch::kWhole);
   EXPECT_EQ(paper.tau_ppm, 30'000);
   EXPECT_FALSE(paper.local_first);
+  EXPECT_FALSE(paper.node_fetch);
+  EXPECT_EQ(paper.inter_node_weight, 0);
+  EXPECT_EQ(paper.search_us, 0);
   EXPECT_EQ(paper.block_tokens, 8192);
 }
 

@@ -1,10 +1,14 @@
 #include <nanobind/nanobind.h>
 
+#include <string>
+
 #include "libra/base/check.h"
 #include "libra/base/error.h"
+#include "python/bindings/arguments.h"
 #include "python/bindings/bindings.h"
 
 namespace nb = nanobind;
+using namespace nanobind::literals;
 
 namespace libra::python {
 namespace {
@@ -30,6 +34,13 @@ void bind_errors(nb::module_& module) {
                   "A plan that is damaged, unknown, or not the one that the others hold.");
   bind<TransportError>(module, "TransportError", base,
                        "An exchange that failed: a peer died, disagrees, or did not come in time.");
+  module.def(
+      "refuse",
+      [](const std::string& where, const std::string& name, const nb::object& value,
+         const std::string& wanted) { refuse(where, name, value, wanted); },
+      "where"_a, "name"_a, "value"_a.none(), "wanted"_a,
+      nb::sig("def refuse(where: str, name: str, value: object, wanted: str) -> typing.NoReturn"),
+      "Raises ConfigError: where cannot take name=value, which must be what is wanted.");
   bind<InternalError>(module, "InternalError", PyExc_AssertionError, "A bug in Libra.");
 }
 

@@ -5,6 +5,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <optional>
@@ -14,6 +15,8 @@
 
 #include "libra/base/error.h"
 #include "libra/plan/plan_options.h"
+#include "libra/plan/used_options.h"
+#include "python/bindings/arguments.h"
 #include "python/bindings/bindings.h"
 
 namespace nb = nanobind;
@@ -24,56 +27,6 @@ namespace {
 
 using Runs = std::vector<std::pair<std::int64_t, std::int64_t>>;
 using ExplicitRuns = std::vector<std::vector<Runs>>;
-
-// What PlanOptions(...) is given, by keyword. nanobind's own words for a keyword that is not there
-// or a value of another type would be the whole signature.
-class Keywords {
- public:
-  explicit Keywords(const nb::kwargs& given) : given_(given) {}
-
-  template <typename T>
-  T required(const char* name) {
-    names_.append(name);
-    if (!given_.contains(name))
-      throw ConfigError(fmt::format("PlanOptions needs {}: q_heads, kv_heads and head_dim", name));
-    return taken<T>(name);
-  }
-
-  template <typename T>
-  T optional(const char* name, T preset) {
-    names_.append(name);
-    return given_.contains(name) ? taken<T>(name) : preset;
-  }
-
-  // Throws ConfigError if a keyword is left.
-  void check_all_taken() const {
-    for (const auto& [name, unused] : given_) {
-      const std::string known = nb::cast<std::string>(nb::str(", ").attr("join")(names_));
-      const nb::object near =
-          nb::module_::import_("difflib").attr("get_close_matches")(name, names_, 1);
-      throw ConfigError(fmt::format(
-          "PlanOptions has no option '{}': {}", nb::cast<std::string>(name),
-          nb::len(near) > 0 ? fmt::format("do you mean {}?", nb::cast<std::string>(near[0]))
-                            : fmt::format("{} are there", known)));
-    }
-  }
-
- private:
-  template <typename T>
-  T taken(const char* name) {
-    const nb::object value = given_[name];
-    nb::del(given_[name]);
-    T result{};
-    if (nb::try_cast<T>(value, result)) return result;
-    throw ConfigError(
-        fmt::format("PlanOptions cannot take {}={}, a {}: see help(libra.PlanOptions)", name,
-                    nb::cast<std::string>(nb::repr(value)),
-                    nb::cast<std::string>(value.type().attr("__name__"))));
-  }
-
-  nb::dict given_;
-  nb::list names_;
-};
 
 std::int32_t millionths(double tau) {
   if (!(tau >= 0 && tau <= 100)) {
@@ -95,8 +48,8 @@ std::vector<std::vector<std::vector<TokenRange>>> token_ranges(const ExplicitRun
   return replicas;
 }
 
-PlanOptions make_options(const nb::kwargs& keywords) {
-  Keywords given(keywords);
+PlanOptions make_options(const nb::args& positional, const nb::kwargs& keywords) {
+  Arguments given("PlanOptions", {}, positional, keywords);
   const PlanOptions preset;
   const auto number = [&given](const char* name, std::int32_t other) {
     return given.optional<std::int32_t>(name, other);
@@ -114,14 +67,15 @@ PlanOptions make_options(const nb::kwargs& keywords) {
   options.cp = number("cp", preset.cp);
   options.tp = number("tp", preset.tp);
   options.home = parse_home(word("home", home_name(preset.home)));
-  options.explicit_runs = token_ranges(given.optional<ExplicitRuns>("explicit_runs", {}));
+  options.explicit_runs = token_ranges(given.optional<ExplicitRuns>(
+      "explicit_runs", {}, "[replica][token part] -> [(begin, end), ...]"));
   options.block_tokens = given.optional<std::int64_t>("block_tokens", preset.block_tokens);
   options.head_shards = number("head_shards", preset.head_shards);
   options.chunks = number("chunks", preset.chunks);
   options.placer = parse_placer(word("placer", placer_name(preset.placer)));
   const auto fetch = given.optional<std::optional<std::string>>("fetch", {});
   options.fetch = fetch ? parse_fetch(*fetch) : default_fetch(options.placer);
-  options.tau_ppm = millionths(given.optional<double>("tau", preset.tau_ppm * 1e-6));
+  options.tau_ppm = millionths(given.optional<double>("tau", preset.tau_ppm / 1e6));
   options.backward = parse_backward(word("backward", backward_name(preset.backward)));
   options.return_lse = given.optional<bool>("return_lse", preset.return_lse);
   options.local_first = given.optional<bool>("local_first", preset.local_first);
@@ -156,7 +110,7 @@ std::string represent(const PlanOptions& options) {
       options.shape.q_heads, options.shape.kv_heads, options.shape.head_dim,
       options.shape.value_dim, dtype_name(options.storage), options.cp, options.tp,
       home_name(options.home), options.block_tokens, options.head_shards, options.chunks,
-      placer_name(options.placer), fetch_name(options.fetch), options.tau_ppm * 1e-6,
+      placer_name(options.placer), fetch_name(options.fetch), options.tau_ppm / 1e6,
       backward_name(options.backward), options.return_lse ? "True" : "False",
       options.local_first ? "True" : "False", options.max_tile_pairs, options.gpus_per_node,
       options.node_fetch ? "True" : "False", options.inter_node_weight, options.search_us);
@@ -186,12 +140,14 @@ Args:
   max_tile_pairs: a tile of more query-key pairs is cut into halves; 0: never. The placer balanced
     sets it in its plans.
   gpus_per_node: consecutive workers of a node.
-  node_fetch: what several workers of a node need of a KV group crosses to the node once.
+  node_fetch: for the placers balanced and reserve, what several workers of a node need of a KV
+    group crosses to the node once.
   inter_node_weight: for the placer balanced, a byte between nodes counts as 1 + this many.
   search_us: for the placer balanced, microseconds of search on a usual core.
 
 Raises ConfigError for a name that is not there, or a value that cannot be; rules between options
-are checked by make_plan.)";
+are checked where they are planned with, and an option that the placer does not look at is an error
+there.)";
 
 constexpr const char* kSignature =
     "def __init__(self, *, q_heads: int, kv_heads: int, head_dim: int, "
@@ -209,8 +165,8 @@ void bind_options(nb::module_& module) {
   nb::class_<PlanOptions>(module, "PlanOptions", kDoc)
       .def(
           "__init__",
-          [](PlanOptions* self, const nb::kwargs& keywords) {
-            new (self) PlanOptions(make_options(keywords));
+          [](PlanOptions* self, const nb::args& positional, const nb::kwargs& keywords) {
+            new (self) PlanOptions(make_options(positional, keywords));
           },
           nb::sig(kSignature))
       .def_prop_ro("q_heads", [](const PlanOptions& o) { return o.shape.q_heads; })
@@ -228,7 +184,7 @@ void bind_options(nb::module_& module) {
       .def_prop_ro("placer",
                    [](const PlanOptions& o) { return std::string(placer_name(o.placer)); })
       .def_prop_ro("fetch", [](const PlanOptions& o) { return std::string(fetch_name(o.fetch)); })
-      .def_prop_ro("tau", [](const PlanOptions& o) { return o.tau_ppm * 1e-6; })
+      .def_prop_ro("tau", [](const PlanOptions& o) { return o.tau_ppm / 1e6; })
       .def_prop_ro("backward",
                    [](const PlanOptions& o) { return std::string(backward_name(o.backward)); })
       .def_ro("return_lse", &PlanOptions::return_lse)
@@ -241,9 +197,14 @@ void bind_options(nb::module_& module) {
       .def(
           "faithful", [](const PlanOptions& o) { return faithful(o); },
           "The paper's system as it stands: placer paper, whole groups, tau 0.03, every tile in "
-          "every chunk; the rest is kept.")
+          "every chunk, no node fetch, no search; the rest is kept.")
       .def(
-          "check", [](const PlanOptions& o, std::int32_t replicas) { check_options(o, replicas); },
+          "check",
+          [](const PlanOptions& o, std::int32_t replicas) {
+            check_options(o, replicas);
+            const std::array placers = {o.placer};
+            check_used(o, false, placers, option_name);
+          },
           "replicas"_a,
           "Raises ConfigError for the first rule that a pool of so many replicas "
           "would break; it names the nearest legal value.")

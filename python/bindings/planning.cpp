@@ -1,5 +1,6 @@
 #include "python/bindings/planning.h"
 
+#include <array>
 #include <memory>
 #include <utility>
 
@@ -7,6 +8,7 @@
 #include "libra/cost/device_profile.h"
 #include "libra/plan/cluster_plan.h"
 #include "libra/plan/memory_plan.h"
+#include "libra/plan/used_options.h"
 
 namespace libra::python {
 namespace {
@@ -43,6 +45,8 @@ Planning::Planning(PlanOptions options, const std::optional<std::string>& device
   if (cluster_ && memory_cap_) {
     throw ConfigError("plans for a cluster have no memory cap: give cluster or memory_cap");
   }
+  const std::array placers = {options_.placer};
+  check_used(options_, cluster_.has_value(), placers, option_name);
   const auto profile = profile_of(device_profile, cluster_);
   cost_ = piece_cost(options_.shape, profile);
   cost_heads_ = profile ? options_.shape.q_heads : 1;

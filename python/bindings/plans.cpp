@@ -23,6 +23,7 @@
 #include "libra/plan/pool_plan.h"
 #include "libra/plan/traffic.h"
 #include "libra/plan/validate.h"
+#include "python/bindings/arguments.h"
 #include "python/bindings/bindings.h"
 #include "python/bindings/planning.h"
 
@@ -98,14 +99,27 @@ std::shared_ptr<PoolPlan> from_bytes(const nb::bytes& bytes) {
   return std::make_shared<PoolPlan>(decode_plan(std::span(begin, bytes.size())));
 }
 
-std::shared_ptr<PoolPlan> plan_of(const PlanOptions& options,
-                                  const std::vector<PackedSequence>& sequences,
-                                  const std::optional<std::string>& device_profile,
-                                  std::optional<std::int64_t> memory_cap,
-                                  const std::optional<std::string>& cluster) {
+std::shared_ptr<PoolPlan> plan_of(const nb::args& positional, const nb::kwargs& keywords) {
+  using Word = std::optional<std::string>;
+  Arguments given("make_plan", {"options", "sequences"}, positional, keywords);
+  const auto options = given.required<PlanOptions>("options");
+  const auto sequences = given.required<std::vector<PackedSequence>>("sequences");
+  const auto device_profile = given.optional<Word>("device_profile", {});
+  const auto memory_cap = given.optional<std::optional<std::int64_t>>("memory_cap", {});
+  const auto cluster = given.optional<Word>("cluster", {});
+  given.check_all_taken();
   const nb::gil_scoped_release unlocked;
   const Planning planning(options, device_profile, memory_cap, cluster);
   return std::make_shared<PoolPlan>(planning.plan(sequences));
+}
+
+PackedSequence sequence_of(const nb::args& positional, const nb::kwargs& keywords) {
+  Arguments given("PackedSequence", {"tokens", "sample_tokens"}, positional, keywords);
+  PackedSequence sequence;
+  sequence.tokens = given.required<std::int64_t>("tokens");
+  sequence.sample_tokens = given.required<std::vector<std::int64_t>>("sample_tokens");
+  given.check_all_taken();
+  return sequence;
 }
 
 void bind_sequence(nb::module_& module) {
@@ -113,10 +127,11 @@ void bind_sequence(nb::module_& module) {
                              "Samples end to end in a fixed number of tokens; the rest is padding.")
       .def(
           "__init__",
-          [](PackedSequence* self, std::int64_t tokens, std::vector<std::int64_t> sample_tokens) {
-            new (self) PackedSequence{tokens, std::move(sample_tokens)};
+          [](PackedSequence* self, const nb::args& positional, const nb::kwargs& keywords) {
+            new (self) PackedSequence(sequence_of(positional, keywords));
           },
-          "tokens"_a, "sample_tokens"_a)
+          nb::sig("def __init__(self, tokens: int, sample_tokens: "
+                  "collections.abc.Sequence[int]) -> None"))
       .def_ro("tokens", &PackedSequence::tokens, "The budget, padding included.")
       .def_ro("sample_tokens", &PackedSequence::sample_tokens, "In order; zeros are allowed.")
       .def("__eq__", [](const PackedSequence& a, const PackedSequence& b) { return a == b; })
@@ -165,14 +180,17 @@ void bind_plans(nb::module_& module) {
                            plan.workers(), plan.tiling.tiles(), plan.tiles_moved(),
                            plan.placement.max_over_mean());
       });
-  module.def("make_plan", &plan_of, "options"_a, "sequences"_a, nb::kw_only(),
-             "device_profile"_a = nb::none(), "memory_cap"_a = nb::none(), "cluster"_a = nb::none(),
-             "The plan of the pool that these packed sequences form, one a replica.\n\n"
-             "device_profile: balance its seconds (a built-in name or a JSON file) instead of "
-             "FLOPs. memory_cap: most extra bytes of a worker; more chunks and refetch are tried "
-             "before it is an error. cluster: plan for its links (a preset or a JSON file), keys "
-             "crossing once to a node. Raises ConfigError for options or sequences that break a "
-             "rule.");
+  module.def(
+      "make_plan", &plan_of,
+      nb::sig("def make_plan(options: PlanOptions, sequences: "
+              "collections.abc.Sequence[PackedSequence], *, device_profile: str | None = "
+              "None, memory_cap: int | None = None, cluster: str | None = None) -> PoolPlan"),
+      "The plan of the pool that these packed sequences form, one a replica.\n\n"
+      "device_profile: balance its seconds (a built-in name or a JSON file) instead of "
+      "FLOPs. memory_cap: most extra bytes of a worker; more chunks and refetch are tried "
+      "before it is an error. cluster: plan for its links (a preset or a JSON file), keys "
+      "crossing once to a node. Raises ConfigError for options or sequences that break a "
+      "rule.");
 }
 
 }  // namespace libra::python

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "libra/attention/reference/reference_attention.h"
+#include "libra/base/check.h"
 #include "libra/base/error.h"
 #include "libra/base/task_queue.h"
 #include "libra/plan/memory_plan.h"
@@ -44,9 +45,13 @@ PoolWorker::PoolWorker(std::unique_ptr<Site> site)
 
 PoolWorker::~PoolWorker() = default;
 
+void PoolWorker::agree(const PoolPlan& plan) {
+  LIBRA_CHECK(site_->blocks(), "worker {} would wait for others in a hardware queue", worker());
+  Agreement(plan_fingerprint(plan), context_, site_->stream(0)).check();
+}
+
 std::shared_ptr<BoundPlan> PoolWorker::bind(std::shared_ptr<const PoolPlan> plan,
                                             std::uintptr_t stream) {
-  if (site_->blocks()) Agreement(plan_fingerprint(*plan), context_, site_->stream(stream)).check();
   auto bound = std::make_shared<BoundPlan>(std::move(plan), context_);
   const std::int64_t arena = max_arena_bytes(*bound->plan);
   if (arena > site_->transport().arena_bytes()) {

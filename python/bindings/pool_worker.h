@@ -2,7 +2,8 @@
 // that it runs with them, layer after layer, plan after plan.
 //
 //   PoolWorker worker(std::move(site));
-//   std::shared_ptr<BoundPlan> bound = worker.bind(plan);            // agrees with the pool
+//   worker.agree(*plan);                                             // with the pool
+//   std::shared_ptr<BoundPlan> bound = worker.bind(plan, stream_handle);
 //   worker.forward(*bound, tensors, scale, saved, stream_handle);
 //
 // Every worker binds the same plans and runs the same passes in the same order. One launching
@@ -67,10 +68,14 @@ class PoolWorker {
   std::int32_t worker() const { return site_->transport().worker(); }
   std::int32_t workers() const { return site_->transport().workers(); }
 
-  /// Where passes block: waits until all workers have come here, and throws PlanError if another
-  /// one has another plan. On a GPU the caller has compared fingerprints: what a stream waits for
-  /// may stand in a hardware queue behind all that is enqueued. Throws ConfigError if the pool has
-  /// other workers than the plan.
+  /// Waits until all workers have come here. Throws PlanError if another one has another plan,
+  /// TransportError if one does not come. Requires a site that blocks: on a GPU, what a stream
+  /// waits for may stand in a hardware queue behind all that is enqueued, so a pool of GPUs has a
+  /// worker on the CPU beside it for this.
+  void agree(const PoolPlan& plan);
+
+  /// What passes of the plan need. Requires that the pool has agreed on it. Throws ConfigError if
+  /// the pool has other workers than the plan.
   std::shared_ptr<BoundPlan> bind(std::shared_ptr<const PoolPlan> plan, std::uintptr_t stream);
 
   /// As Pipeliner's. Whatever is thrown, the other workers are told.

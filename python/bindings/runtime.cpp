@@ -97,6 +97,11 @@ class Worker {
     return worker_.get();
   }
 
+  void agree(const PoolPlan& plan) {
+    const nb::gil_scoped_release unlocked;
+    get().agree(plan);
+  }
+
   std::shared_ptr<BoundPlan> bind(std::shared_ptr<PoolPlan> plan, std::uintptr_t stream) {
     const nb::gil_scoped_release unlocked;
     return get().bind(std::move(plan), stream);
@@ -166,6 +171,7 @@ void bind_runtime(nb::module_& module) {
                    [](const BoundPlan& bound) { return bound.pipeliner.memory().scratch.bytes; });
   nb::class_<Worker>(module, "Worker", "One worker of a pool; see libra/_pool.py.")
       .def_prop_ro("transport", [](const Worker& w) { return w.get().transport_name(); })
+      .def("agree", &Worker::agree, "plan"_a)
       .def("bind", &Worker::bind, "plan"_a, "stream"_a)
       .def("forward", &Worker::forward)
       .def("backward", &Worker::backward)

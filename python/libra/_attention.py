@@ -1,11 +1,13 @@
 """The operator: attention of a pool, as torch sees it."""
 
+import numbers
 from typing import Tuple
 
 import torch
 from torch import Tensor
 
-from libra._plans import find_plan
+from libra._core import ConfigError, refuse
+from libra._plans import Plan, find_plan
 from libra._tensors import lse_dtype
 
 
@@ -36,12 +38,12 @@ def attention(q, k, v, *, plan, scale=None, return_lse=False):
 
     The paper's sections 4.3 and 4.4.
     """
-    if plan is None:
-        from libra._core import ConfigError
-
-        raise ConfigError("plan is None: pass a Plan or its id; a batch has \"libra_plan\" if its "
-                          "sampler has a Planner")
-    plan_id = plan if isinstance(plan, (int, torch.SymInt)) else plan.id
+    plan_id = _id_of(plan)
+    for name, tensor in (("q", q), ("k", k), ("v", v)):
+        if not isinstance(tensor, Tensor) or tensor.dim() == 0:
+            _refuse(plan_id, name, tensor, "a torch.Tensor [tokens, heads, dim]")
+    if not isinstance(scale, (numbers.Real, torch.SymFloat, Tensor, type(None))):
+        _refuse(plan_id, "scale", scale, "a float or None")
     device = q.device.type
     if device in ("cpu", "cuda") and torch.is_autocast_enabled(device):
         q, k, v = (t.to(torch.get_autocast_dtype(device)) for t in (q, k, v))
@@ -53,9 +55,25 @@ def attention(q, k, v, *, plan, scale=None, return_lse=False):
     return out, lse
 
 
-def _check_lse(plan):
-    from libra._core import ConfigError
+def _id_of(plan):
+    if isinstance(plan, (int, torch.SymInt)):
+        return plan
+    if isinstance(plan, Plan):
+        return plan.id
+    if plan is None:
+        raise ConfigError("plan is None: pass a Plan or its id; a batch has \"libra_plan\" if its "
+                          "sampler has a Planner")
+    return refuse("attention", "plan", plan, "a Plan or its id, an int")
 
+
+def _refuse(plan_id, name, value, wanted):
+    try:
+        refuse("attention", name, value, wanted)
+    except ConfigError as error:
+        find_plan(plan_id).pool.fail(error)
+
+
+def _check_lse(plan):
     if not (plan.options.return_lse or plan.options.backward == "refetch"):
         plan.pool.fail(ConfigError(
             "return_lse needs a plan made with PlanOptions(return_lse=True): the log-sum-exp of "

@@ -67,10 +67,14 @@ def _of_table(table, column, where):
 
 
 def _as_lengths(values):
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError:  # lists of unlike lengths
+        array = np.asarray(values, dtype=object)
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise _core.InputError(
-            f"lengths must be whole numbers in one dimension, not {array.dtype} in {array.ndim}")
+            f"lengths must be whole numbers in one dimension, not {array.dtype} in {array.ndim}; "
+            "of a list of documents, [len(document) for document in documents]")
     array = np.ascontiguousarray(array, dtype=np.int64)
     if (array < 0).any():
         raise _core.InputError(f"document {int((array < 0).argmax())} has a negative length")

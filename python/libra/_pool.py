@@ -3,10 +3,12 @@
 import atexit
 import collections
 import contextlib
+import operator
 import os
 import socket
 import uuid
 import weakref
+from collections.abc import Iterable
 from datetime import timedelta
 
 import torch
@@ -17,6 +19,7 @@ from libra._differences import differences
 from libra._plans import Plan
 from libra._port import TorchPort
 from libra._tensors import DTYPES, dtype_advice, lse_dtype, rows, view
+from libra._typed import typed
 
 DEFAULT_CONNECTIONS = 8  # of CUDA: two streams of a pass and its three lanes of copies wait in five
 
@@ -57,8 +60,11 @@ class Pool:
     same ranks. Raises ConfigError for a group that `workers` does not divide.
     """
 
-    def __init__(self, group=None, *, workers=None, device=None, deadline=300.0, keep=256,
-                 alone=False, transport="auto", one_queue=None, measure=False):
+    @typed
+    def __init__(self, group=None, *, workers: int | None = None,
+                 device: torch.device | str | int | None = None, deadline: float = 300.0,
+                 keep: int = 256, alone: bool = False, transport: str = "auto",
+                 one_queue: bool | None = None, measure: bool = False):
         ranks = [_own_rank()] if alone else _ranks_of(group)
         workers = workers or len(ranks)
         if len(ranks) % workers:
@@ -78,6 +84,8 @@ class Pool:
         _check_transport(transport, on_gpu)
         self._core = (self._device_worker(transport, one_queue, deadline) if on_gpu else
                       self._host_worker(deadline))
+        # Agrees on plans: the pool's own, or one on the CPU beside it (pool_worker.h says why).
+        self._witness = self._host_worker(deadline) if on_gpu else self._core
         self._measures = measure or not on_gpu
         self._core.measure(self._measures)
         self._kept = collections.deque(maxlen=keep)
@@ -133,7 +141,9 @@ class Pool:
         dist.all_gather_object(said, mine, group=self._group)
         return said
 
-    def plan(self, options, sequences):
+    @typed
+    def plan(self, options: _core.PlanOptions | _core.Planning,
+             sequences: Iterable[_core.PackedSequence | Iterable[int]]) -> Plan:
         """The `Plan` of these packed sequences, one a replica of the pool; the same on every rank.
 
         Args:
@@ -141,12 +151,14 @@ class Pool:
           sequences: of `PackedSequence`, or lists of sample lengths without padding.
         Raises ConfigError for options or sequences that break a rule.
         """
-        sequences = [_sequence(sequence) for sequence in sequences]
+        sequences = [_sequence(*numbered) for numbered in enumerate(sequences)]
         if isinstance(options, _core.Planning):
             return self.adopt(options.plan(sequences))
         return self.adopt(_core.make_plan(options, sequences))
 
-    def plan_together(self, options, samples, *, tokens=None):
+    @typed
+    def plan_together(self, options: _core.PlanOptions, samples: Iterable[int], *,
+                      tokens: int | None = None) -> Plan:
         """The `Plan` of what the replicas hold now, where no sampler tells every rank: a collective
         that gathers the lengths.
 
@@ -154,13 +166,14 @@ class Pool:
           samples: sample lengths of this rank's packed sequence, all of it.
           tokens: of the sequence, padding included; their sum unless given.
         """
-        samples = [int(n) for n in samples]
+        samples = _whole("plan_together", "samples", samples)
         mine = (tokens if tokens is not None else sum(samples), samples)
         gathered = [mine] if self._group is None else self._gather(mine)
         return self.plan(options, [_core.PackedSequence(*of_rank)
                                    for of_rank in gathered[::options.cp]])
 
-    def adopt(self, core):
+    @typed
+    def adopt(self, core: _core.PoolPlan) -> Plan:
         """A `PoolPlan` that was made elsewhere (a `Planner`, `PoolPlan.from_bytes`) as a `Plan`.
         Raises ConfigError for one of another number of workers."""
         if core.workers != self.workers:
@@ -195,14 +208,14 @@ class Pool:
     def close(self):
         """Ends the pool's threads. At exit it is done for you."""
         self._core.close()
+        self._witness.close()
         _open_pools.discard(self)
 
     def bind(self, plan):
         """What passes of the plan need, agreed on by all ranks at its first use."""
         if plan.bound is None:
             try:
-                if self.device.type == "cuda" and self._group is not None:
-                    self._agree(plan.core.fingerprint)
+                self._agree(plan.core)
                 plan.bound = self._core.bind(plan.core, self._stream())
             except _core.PlanError as error:
                 store = dist.distributed_c10d._get_default_store()
@@ -211,20 +224,11 @@ class Pool:
             self._used.append(plan.core)
         return plan.bound
 
-    def _agree(self, fingerprint):
-        mine = torch.tensor([fingerprint & 0xFFFFFFFF, fingerprint >> 32])
-        gathered = [torch.empty_like(mine) for _ in self.ranks]
+    def _agree(self, core):
         try:
-            dist.all_gather(gathered, mine, group=self._group)
-        except RuntimeError as error:
-            self.fail(_core.TransportError(
-                f"worker {self.worker} lost a peer in the agreement on a plan: {error}"))
-        different = [w for w, theirs in enumerate(gathered) if not torch.equal(theirs, mine)]
-        if different:
-            raise _core.PlanError(
-                f"worker {self.worker} and worker{'s' if len(different) > 1 else ''} "
-                f"{', '.join(map(str, different))} hold different plans: lengths, options and "
-                "version must be the same on every rank of a pool")
+            self._witness.agree(core)
+        except _core.TransportError as error:
+            self.fail(error)
 
     def forward(self, plan, q, k, v, scale):
         """(out, lse, saved) of this rank's rows. See libra.attention."""
@@ -258,7 +262,8 @@ class Pool:
     def fail(self, error):
         """Tells the other ranks that this one cannot go on, and raises the error."""
         if self.workers > 1:
-            self._core.abort(str(error))
+            for core in (self._core, self._witness):
+                core.abort(str(error))
         raise error
 
     def _check(self, names, *tensors):
@@ -327,6 +332,8 @@ def _ranks_of(group):
         return [0]
     if hasattr(group, "mesh"):
         return group.mesh.flatten().tolist()
+    if group is not None and not isinstance(group, dist.ProcessGroup):
+        _core.refuse("Pool", "group", group, "a ProcessGroup or DeviceMesh that this rank is in")
     return dist.get_process_group_ranks(group)
 
 
@@ -343,8 +350,16 @@ def _gloo_group(ranks, deadline):
                           use_local_synchronization=True, group_desc="libra")
 
 
-def _sequence(sequence):
+def _sequence(number, sequence):
     if isinstance(sequence, _core.PackedSequence):
         return sequence
-    samples = [int(tokens) for tokens in sequence]
+    samples = _whole("Pool.plan", f"sequences[{number}]", sequence)
     return _core.PackedSequence(sum(samples), samples)
+
+
+def _whole(where, name, values):
+    try:
+        return [operator.index(value) for value in values]
+    except TypeError:
+        return _core.refuse(where, name, values,
+                            "the lengths of a sequence's samples, a sequence of ints")

@@ -20,6 +20,8 @@ from torch.utils.data import Sampler
 
 from libra import _core
 from libra._lengths import read_lengths
+from libra._pool import Pool
+from libra._typed import typed
 
 
 class Planner:
@@ -37,8 +39,10 @@ class Planner:
     Raises ConfigError for a cluster with a memory cap, InputError for files that are not there.
     """
 
-    def __init__(self, pool, options, *, prefetch=2, device_profile=None, memory_cap=None,
-                 cluster=None):
+    @typed
+    def __init__(self, pool: Pool, options: _core.PlanOptions, *, prefetch: int = 2,
+                 device_profile: str | None = None, memory_cap: int | None = None,
+                 cluster: str | None = None):
         if prefetch < 1:
             raise _core.ConfigError(f"prefetch is {prefetch}: it must be at least 1")
         self.pool = pool
@@ -131,10 +135,15 @@ class PooledBatchSampler(Sampler):
     an epoch that fills no step; InputError for lengths that cannot be.
     """
 
-    def __init__(self, lengths, *, seq_len, gbs, pool_size, dp=None, dp_rank=None, planner=None,
-                 packing="first-fit", oversize="error", keep_empty=True, order="shuffled",
-                 last_window="carry", grouping="vrsp_refined", by_load=False, seed=0,
-                 equal_cost_tokens=None):
+    @typed
+    def __init__(self, lengths, *, seq_len: int | str, gbs: int, pool_size: int,
+                 dp: int | None = None, dp_rank: int | None = None, planner: Planner | None = None,
+                 packing: str = "first-fit", oversize: str = "error", keep_empty: bool = True,
+                 order: str = "shuffled", last_window: str = "carry",
+                 grouping: str = "vrsp_refined", by_load: bool = False, seed: int = 0,
+                 equal_cost_tokens: float | None = None):
+        if seed < 0:
+            _core.refuse("PooledBatchSampler", "seed", seed, "at least 0")
         self._lengths = read_lengths(lengths)
         seq_len = _core.parse_size(seq_len) if isinstance(seq_len, str) else seq_len
         self.dp, self.dp_rank = _replica(dp, dp_rank, planner)
@@ -200,7 +209,8 @@ class PooledBatchSampler(Sampler):
         return dict(epoch=self._epoch, microbatches=done, gbs=self.gbs, sharing=self._sharing,
                     identity=self._identity)
 
-    def load_state_dict(self, state):
+    @typed
+    def load_state_dict(self, state: dict):
         """Goes on where `state_dict()` was taken, in the middle of a step too.
 
         Raises ConfigError for other lengths or options; and in the middle of a step for another DP,

@@ -15,7 +15,7 @@ def attention(q, k, v, samples, scale=None):
         rows = slice(begin, begin + tokens)
         begin += tokens
         scores = torch.einsum("qhd,khd->hqk", q[rows], k[rows]) * scale
-        hidden = torch.ones(tokens, tokens, dtype=torch.bool).triu(1)
+        hidden = torch.ones(tokens, tokens, dtype=torch.bool, device=q.device).triu(1)
         scores = scores.masked_fill(hidden, -math.inf)
         lses.append(scores.logsumexp(-1).T)
         outs.append(torch.einsum("hqk,khd->qhd", scores.softmax(-1), v[rows]))

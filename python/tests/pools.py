@@ -62,23 +62,25 @@ class Shard:
     dv: torch.Tensor
 
 
-def shard_of(case, plan, pool_index=0, scale=None, dtype=torch.float64):
+def shard_of(case, plan, pool_index=0, scale=None, dtype=torch.float64, device="cpu"):
+    """The inputs in `dtype`, and what must come out in fp64."""
     worker = plan.pool.worker
     replica, head_part = worker // case.cp, worker % case.tp
-    q, k, v, d_out = dense.tensors(case.shape, case.tokens,
-                                   case.seed + 100 * pool_index + replica, dtype)
+    given = [t.to(device) for t in dense.tensors(
+        case.shape, case.tokens, case.seed + 100 * pool_index + replica, dtype)]
+    q, k, v, d_out = (t.double() for t in given)
     for tensor in (q, k, v):
         tensor.requires_grad_()
     out, lse = dense.attention(q, k, v, case.samples[pool_index][replica], scale)
     dq, dk, dv = torch.autograd.grad((out * d_out).sum(), (q, k, v), materialize_grads=True)
-    rows = plan.token_index()
+    rows = plan.token_index().to(device)
 
     def own(tensor):
         heads = tensor.shape[1] // case.tp
         part = tensor.detach()[rows, head_part * heads:(head_part + 1) * heads]
         return part.clone()
 
-    return Shard(*map(own, (q, k, v, d_out, out, lse, dq, dk, dv)))
+    return Shard(*map(own, (*given, out, lse, dq, dk, dv)))
 
 
 def gradients(out, d_out, *tensors):

@@ -97,20 +97,58 @@ def test_other_costs_are_a_plan_error(worlds):
     worlds(2).run(costs_that_differ)
 
 
-def fingerprints_of_gpus():
-    """Pools on GPUs compare them over torch.distributed."""
-    pool = libra.Pool()
-    pool._agree(2 ** 64 - 5)
+def pool_of_gpus(**options):
+    """(pool, stand-in for the worker on its GPU)."""
+    device = mock.Mock()
+    with mock.patch.object(libra._core, "device_worker", lambda *_: device):
+        pool = libra.Pool(device=f"cuda:{dist.get_rank()}", **options)
+    pool._stream = lambda: 0
+    return pool, device
+
+
+def gpus_agree():
+    """Pools on GPUs agree over torch.distributed, beside the GPUs."""
+    pool, device = pool_of_gpus()
+    case = Case(pool.workers, samples=skewed(pool.workers))
+    pool.bind(pool.plan(case.plan_options(), case.sequences()))
+    device.bind.assert_called_once()
     with pytest.raises(libra.PlanError) as raised:
-        pool._agree(2 ** 63 + dist.get_rank())
+        tau = (1 + dist.get_rank()) * 0.1
+        pool.bind(pool.plan(case.plan_options(tau=tau), case.sequences()))
+    device.bind.assert_called_once()
+    pool.close()
+    device.close.assert_called_once()
+    return str(raised.value)
+
+
+def test_other_plans_of_gpus_are_the_same_error(worlds):
+    words = ("hold different plans: lengths, options and version must be the same on every rank of "
+             "a pool; the option tau is 0.1 on worker 0, 0.2 on worker 1")
+    for rank, error in enumerate(worlds(2).run(gpus_agree)):
+        assert error == f"worker {rank} and worker {1 - rank} {words}"
+
+
+def die_before_gpus_agree():
+    pool, device = pool_of_gpus(deadline=60.0)
+    case = Case(pool.workers, samples=skewed(pool.workers))
+    plan = pool.plan(case.plan_options(), case.sequences())
+    if dist.get_rank() == pool.workers - 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    with pytest.raises(libra.TransportError) as raised:
+        pool.bind(plan)
+    device.bind.assert_not_called()
+    device.abort.assert_called_once_with(str(raised.value))  # so that no GPU waits for this one
     pool.close()
     return str(raised.value)
 
 
-def test_other_fingerprints_of_gpus_are_the_same_error(worlds):
-    words = "hold different plans: lengths, options and version must be the same on every rank"
-    for rank, error in enumerate(worlds(2).run(fingerprints_of_gpus)):
-        assert error.startswith(f"worker {rank} and worker {1 - rank} {words}")
+def test_a_rank_that_dies_before_gpus_agree_is_named():
+    world = World(3)
+    outcomes = world.outcomes(die_before_gpus_agree)
+    world.close()
+    for error, raised in outcomes[:-1]:
+        assert raised == ""
+        assert "worker 2 in step 0, agreement on the plan" in error
 
 
 def shorter(q, k, v):

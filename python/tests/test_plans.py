@@ -43,16 +43,54 @@ def test_the_signature_tells_the_defaults():
 
 
 @pytest.mark.parametrize("wrong, words", [
-    (dict(chunk=2), "no option 'chunk': do you mean chunks\\?"),
-    (dict(zzz=2), "no option 'zzz': q_heads, kv_heads, .*search_us are there"),
-    (dict(q_heads="32"), "q_heads='32', a str"),
-    (dict(head_dim=1.5), "head_dim=1.5, a float"),
+    (dict(chunk=2), "takes no 'chunk': do you mean chunks\\?"),
+    (dict(zzz=2), "takes no 'zzz': q_heads, kv_heads, .*search_us are there"),
+    (dict(q_heads="32"), "q_heads='32', a str: it must be an int up to 2147483647"),
+    (dict(q_heads=2**31), "q_heads=2147483648, an int: it must be an int up to 2147483647"),
+    (dict(head_dim=1.5), "head_dim=1.5, a float: it must be an int"),
+    (dict(fetch=None, return_lse=None), "return_lse=None: it must be True or False"),
+    (dict(explicit_runs=[[0, 8]]), "explicit_runs=.*: it must be .replica..token part. -> "),
 ])
 def test_a_keyword_that_cannot_be_is_named(wrong, words):
     with pytest.raises(libra.ConfigError, match=words):
         options(**wrong)
-    with pytest.raises(libra.ConfigError, match="needs kv_heads: q_heads, kv_heads and head_dim"):
+    with pytest.raises(libra.ConfigError, match="PlanOptions needs kv_heads, which is not there"):
         libra.PlanOptions(q_heads=4)
+    with pytest.raises(libra.ConfigError, match="nothing by position, not 3: give the others by"):
+        libra.PlanOptions(32, 8, 128)
+
+
+SEQUENCE = libra.PackedSequence(8, [8])
+
+
+@pytest.mark.parametrize("call, words", [
+    (lambda: libra.PackedSequence("8", [8]), "PackedSequence cannot take tokens='8', a str: it must"
+     " be an int"),
+    (lambda: libra.PackedSequence(8, 8), "sample_tokens=8, an int: it must be a sequence of ints"),
+    (lambda: libra.PackedSequence(8, [4.0]), "sample_tokens=[4.0], a list: it must be a sequence"),
+    (lambda: libra.PackedSequence(8), "needs sample_tokens, which is not there: see help(libra"),
+    (lambda: libra.PackedSequence(8, [8], 1), "takes 2 by position, not 3: give the others by"),
+    (lambda: libra.PackedSequence(8, tokens=8), "PackedSequence is given tokens twice"),
+    (lambda: libra.PackedSequence(8, sample_tokens=[8], pad=1), "PackedSequence takes no 'pad'"),
+    (lambda: libra.make_plan(options(), [[8]]), "make_plan cannot take sequences=[[8]], a list: it "
+     "must be a sequence of libra.PackedSequence"),
+    (lambda: libra.make_plan(dict(q_heads=8), [SEQUENCE]), "options={'q_heads': 8}, a dict: it must"
+     " be libra.PlanOptions"),
+    (lambda: libra.make_plan(options(), [SEQUENCE], memory_cap="1G"), "memory_cap='1G', a str: it "
+     "must be an int or None"),
+    (lambda: libra.make_plan(options(), [SEQUENCE], clusters="hgx-h200"), "do you mean cluster?"),
+])
+def test_an_argument_that_cannot_be_is_one_line_that_says_what_where_and_what_it_must_be(call,
+                                                                                         words):
+    with pytest.raises(libra.ConfigError, match=re.escape(words)) as raised:
+        call()
+    assert "\n" not in str(raised.value)
+
+
+def test_long_values_are_cut_short_and_kept_on_a_line():
+    with pytest.raises(libra.ConfigError) as raised:
+        libra.PackedSequence("a \n\n b" * 1000, [8])
+    assert len(str(raised.value)) < 200 and "\n" not in str(raised.value)
 
 
 def test_defaults_that_do_not_fit_are_called_by_their_names():
@@ -96,6 +134,29 @@ def test_a_broken_rule_names_the_nearest_legal_value():
         options(head_shards=3).check(1)
     with pytest.raises(libra.ConfigError, match="nearest legal"):
         libra.check_window(8, 4, 3)
+
+
+@pytest.mark.parametrize("unused, words", [
+    (dict(placer="paper", search_us=5), "search_us is for placer balanced, not paper: use that"),
+    (dict(placer="reserve", inter_node_weight=5), "inter_node_weight is for placer balanced, not"),
+    (dict(placer="ulysses", head_shards=1, node_fetch=True), "node_fetch is for placer balanced"),
+])
+def test_an_option_that_the_placer_does_not_look_at_is_an_error_as_in_the_program(unused, words):
+    made = options(**unused)
+    with pytest.raises(libra.ConfigError, match=words):
+        made.check(1)
+    with pytest.raises(libra.ConfigError, match=words):
+        libra.make_plan(made, [libra.PackedSequence(8, [8])])
+    with pytest.raises(libra.ConfigError, match=words):
+        libra._core.Planning(made)
+    made.faithful().check(1)
+
+
+def test_a_cluster_is_for_placers_that_look_at_links():
+    sequences = [libra.PackedSequence(8, [8])]
+    libra.make_plan(options(placer="reserve"), sequences, cluster="hgx-h200")
+    with pytest.raises(libra.ConfigError, match="cluster is for placer balanced or reserve, not"):
+        libra.make_plan(options(placer="none"), sequences, cluster="hgx-h200")
 
 
 def test_errors_have_one_base():

@@ -1,6 +1,7 @@
 #include "libra/transport/nccl/nccl_transport.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstring>
@@ -109,6 +110,7 @@ class NcclTransport final : public Transport {
   void watch(const std::stop_token& stop);
   std::string look();
   std::set<std::int32_t> peers_of(const Exchange& exchange) const;
+  std::string in_words(const std::string& error) const;
   void leave();
 
   const std::shared_ptr<FailureBoard> board_;
@@ -187,8 +189,8 @@ void NcclTransport::launch() {
   try {
     run_group(group);
   } catch (const TransportError& error) {
-    fail_locked(error.what());
-    throw;
+    fail_locked(in_words(error.what()));
+    throw_if_failed();
   }
   check_cuda(cudaEventRecord(end->get(), stream_.get()), "cudaEventRecord");
 }
@@ -297,8 +299,9 @@ void NcclTransport::watch(const std::stop_token& stop) {
 std::string NcclTransport::look() try {
   if (!failure_.empty()) return {};
   if (std::string reason = board_->read(); !reason.empty()) return reason;
-  if (std::string error = comm_.async_error(); !error.empty()) return error;
+  const std::string error = comm_.async_error();
   retire();
+  if (!error.empty()) return in_words(error);
   for (std::size_t i = 0; i < launched_; ++i) {
     Posting& posting = open_[i];
     if (!posting.armed) {
@@ -319,6 +322,17 @@ std::set<std::int32_t> NcclTransport::peers_of(const Exchange& exchange) const {
   for (const Transfer& transfer : exchange.sends) peers.insert(transfer.peer);
   for (const Transfer& transfer : exchange.receives) peers.insert(transfer.peer);
   return peers;
+}
+
+// NCCL does not say where an error is, nor with whom: in the oldest exchange that is not complete.
+std::string NcclTransport::in_words(const std::string& error) const {
+  for (const Posting& posting : open_) {
+    const std::set<std::int32_t> peers = peers_of(posting.exchange);
+    if (peers.empty()) continue;
+    return fmt::format("{}, with worker{} {} in {}", error, peers.size() > 1 ? "s" : "",
+                       fmt::join(peers, ", "), describe(posting.exchange.tag));
+  }
+  return error;
 }
 
 void NcclTransport::leave() {
