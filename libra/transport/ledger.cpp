@@ -127,7 +127,7 @@ void Ledger::settle() const {
 void Ledger::throw_if_failed() const {
   const std::lock_guard lock(mutex_);
   if (failure_.empty() || holders_ > 0) return;
-  throw TransportError(fmt::format("worker {} can exchange no more: {}", worker_, failure_));
+  throw TransportError(failed_message(worker_, failure_));
 }
 
 const Posting* Ledger::first_missing() const {

@@ -26,4 +26,8 @@ std::string place_message(std::int32_t sender, std::int32_t receiver, const Tag&
       sender, receiver, describe(tag));
 }
 
+std::string failed_message(std::int32_t worker, const std::string& cause) {
+  return fmt::format("worker {} can exchange no more: {}", worker, cause);
+}
+
 }  // namespace libra

@@ -21,4 +21,7 @@ std::string mismatch_message(std::int32_t sender, std::int64_t sent_bytes, std::
 /// The two ends of a transfer do not mean the same place of an arena.
 std::string place_message(std::int32_t sender, std::int32_t receiver, const Tag& tag);
 
+/// What a worker says after a failure, its own or another's.
+std::string failed_message(std::int32_t worker, const std::string& cause);
+
 }  // namespace libra

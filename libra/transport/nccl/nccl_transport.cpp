@@ -266,7 +266,7 @@ void NcclTransport::poll() {
 
 void NcclTransport::throw_if_failed() const {
   if (failure_.empty()) return;
-  throw TransportError(fmt::format("worker {} can exchange no more: {}", worker_, failure_));
+  throw TransportError(failed_message(worker_, failure_));
 }
 
 // The communicator's kernels end, so the stream does, and nothing touches the caller's tensors.
@@ -274,7 +274,7 @@ void NcclTransport::fail_locked(const std::string& reason) {
   if (!failure_.empty()) return;
   failure_ = reason;
   board_->write(reason);
-  for (const auto& stream : streams_) stream->fail(reason);
+  for (const auto& stream : streams_) stream->fail(failed_message(worker_, reason));
   comm_.abort();
   cudaStreamSynchronize(stream_.get());
 }

@@ -239,8 +239,9 @@ void Hub::fail(const std::string& cause) {
 void Hub::fail_locked(const std::string& cause) {
   if (!failure_.empty()) return;
   failure_ = cause;
-  for (const Lane& lane : lanes_) {
-    for (const auto& stream : lane.streams) stream->fail(cause);
+  for (std::size_t worker = 0; worker < lanes_.size(); ++worker) {
+    const std::string message = failed_message(static_cast<std::int32_t>(worker), cause);
+    for (const auto& stream : lanes_[worker].streams) stream->fail(message);
   }
   waiting_.clear();
   changed_.notify_all();
@@ -253,7 +254,7 @@ void Hub::poll(std::int32_t worker) const {
 
 void Hub::throw_if_failed(std::int32_t worker) const {
   if (failure_.empty()) return;
-  throw TransportError(fmt::format("worker {} can exchange no more: {}", worker, failure_));
+  throw TransportError(failed_message(worker, failure_));
 }
 
 void Hub::settle(std::int32_t worker) {

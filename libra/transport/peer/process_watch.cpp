@@ -55,12 +55,12 @@ void ProcessTransport::throw_if_failed() {
   if (!control_.failed()) return;
   mark_streams_failed();
   settle();
-  throw TransportError(
-      fmt::format("worker {} can exchange no more: {}", worker(), control_.failure()));
+  throw TransportError(failed_message(worker(), control_.failure()));
 }
 
 void ProcessTransport::mark_streams_failed() {
-  for (const auto& stream : streams_) stream->fail(control_.failure());
+  const std::string message = failed_message(worker(), control_.failure());
+  for (const auto& stream : streams_) stream->fail(message);
 }
 
 // Nothing of this process touches the caller's tensors afterwards. The watchdog frees what waits.
