@@ -45,10 +45,7 @@ timed() {
 checks() { timed "$python" python/tests/gpu_checks.py; }
 hosts() { timed "$python" python/tests/gpu_checks.py hosts; }
 
-faults() {
-  LIBRA_FAULT_SCENARIOS=20 timed "$python" -m pytest -q -s -p no:cacheprovider \
-    python/tests/test_fault_scenarios.py -k gpu
-}
+faults() { timed "$python" python/tests/faults.py cuda 20; }
 
 # torchrun of two ranks; with one GPU they share it, over gloo.
 trained() { # trained <arguments of train_qwen3.py...>
