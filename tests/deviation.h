@@ -43,9 +43,9 @@ inline constexpr Judged kJudged[] = {{"O", &LayerOutputs::o, true, false},
                                      {"dV", &LayerOutputs::dv, true, true}};
 
 /// The error that a pool on GPUs may have in bf16: twice the reference's. Two allowances:
-/// The reference's LSE is not rounded: a few steps of fp32. And a key's gradient is rounded once
-/// more than twice: of every block (kernels write bf16), of a guest's sum over its blocks, of the
-/// home's sum over its guests; that is half a step of bf16 at the largest value.
+/// The reference's LSE is not rounded: a few steps of fp32. And a key's gradient is a sum over the
+/// blocks that see the key, each of which kernels round to bf16, where the reference rounds once:
+/// half a step of bf16 at the largest value.
 inline double allowed_error(const Judged& judged, const Deviation& ours,
                             const Deviation& reference) {
   const double steps = judged.stored ? 0 : 16 * std::ldexp(ours.largest, -23);
