@@ -30,7 +30,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kWatch{2};
+constexpr std::chrono::microseconds kPause{50};
 constexpr std::size_t kMostRecords = std::size_t{1} << 16;
+constexpr std::size_t kMostLaunched = 64;  // exchanges in flight: some layers' worth
 
 struct Posting {
   std::int64_t id = 0;
@@ -100,6 +102,7 @@ class NcclTransport final : public Transport {
 
  private:
   const CudaStream& own(Stream& stream) const;
+  void await_room();
   void launch();
   void run_group(const std::vector<Posting*>& group);
   std::vector<const Transfer*> all_of(const std::vector<Posting*>& group,
@@ -155,22 +158,41 @@ const CudaStream& NcclTransport::own(Stream& stream) const {
                                 device_, cuda.device()));
 }
 
+// What is enqueued on the caller's stream waits once its launch queue is full: not under the lock,
+// which the watchdog needs.
 Handle NcclTransport::post(const Exchange& exchange, Stream& stream) {
   check_exchange(exchange, worker_, workers_);
   const CudaStream& cuda = own(stream);
+  await_room();
+  Posting posting;
+  posting.exchange = exchange;
+  {
+    const std::lock_guard lock(mutex_);
+    streams_.insert(cuda.failure());
+    posting.reached = std::make_shared<PooledEvent>(events_);
+  }
+  check_cuda(cudaEventRecord(posting.reached->get(), cuda.get()), "cudaEventRecord");
   const std::lock_guard lock(mutex_);
   throw_if_failed();
-  retire();
-  Posting posting;
   posting.id = next_id_++;
-  posting.exchange = exchange;
-  posting.reached = std::make_shared<PooledEvent>(events_);
-  streams_.insert(cuda.failure());
-  check_cuda(cudaEventRecord(posting.reached->get(), cuda.get()), "cudaEventRecord");
   open_.push_back(std::move(posting));
   const Handle handle{open_.back().id};
   if (!exchange.more) launch();
   return handle;
+}
+
+// Keeps the launch queue of NCCL's stream from filling up, which would hold up a launch under the
+// lock.
+void NcclTransport::await_room() {
+  for (;;) {
+    {
+      const std::lock_guard lock(mutex_);
+      throw_if_failed();
+      retire();
+      if (launched_ < kMostLaunched) return;
+    }
+    std::this_thread::sleep_for(kPause);
+  }
 }
 
 // What was held back belongs to one tag, the last one's.
@@ -224,18 +246,24 @@ std::vector<const Transfer*> NcclTransport::all_of(const std::vector<Posting*>& 
 
 void NcclTransport::wait(Handle handle, Stream& stream) {
   const CudaStream& cuda = own(stream);
-  const std::lock_guard lock(mutex_);
-  LIBRA_CHECK(handle.id >= 0 && handle.id < next_id_, "worker {} has posted no exchange {}",
-              worker_, handle.id);
-  throw_if_failed();
-  streams_.insert(cuda.failure());
-  if (open_.empty() || handle.id < open_.front().id) return;  // long complete
-  const Posting& posting = open_[static_cast<std::size_t>(handle.id - open_.front().id)];
-  if (posting.end == nullptr) {
-    throw ConfigError(fmt::format("worker {} waits for {} before it has posted the rest of it",
-                                  worker_, describe(posting.exchange.tag)));
+  std::shared_ptr<PooledEvent> end;
+  {
+    const std::lock_guard lock(mutex_);
+    LIBRA_CHECK(handle.id >= 0 && handle.id < next_id_, "worker {} has posted no exchange {}",
+                worker_, handle.id);
+    throw_if_failed();
+    streams_.insert(cuda.failure());
+    if (open_.empty() || handle.id < open_.front().id) return;  // long complete
+    const Posting& posting = open_[static_cast<std::size_t>(handle.id - open_.front().id)];
+    if (posting.end == nullptr) {
+      throw ConfigError(fmt::format("worker {} waits for {} before it has posted the rest of it",
+                                    worker_, describe(posting.exchange.tag)));
+    }
+    end = posting.end;
   }
-  check_cuda(cudaStreamWaitEvent(cuda.get(), posting.end->get()), "cudaStreamWaitEvent");
+  check_cuda(cudaStreamWaitEvent(cuda.get(), end->get()), "cudaStreamWaitEvent");
+  const std::lock_guard lock(mutex_);  // which the events' pool needs
+  end.reset();
 }
 
 void NcclTransport::retire() {

@@ -165,20 +165,6 @@ bool ControlBlock::failed() const { return header().failed == 2; }
 
 std::string ControlBlock::failure() const { return static_cast<const char*>(header().reason); }
 
-void ControlBlock::release_flags() {
-  for (std::int32_t from = 0; from < workers_; ++from) {
-    for (std::int32_t to = 0; to < workers_; ++to) {
-      PairFlags& pair = flags(from, to);
-      for (std::uint32_t& flag : pair.ready) {
-        std::atomic_ref(flag).store(kReleased, std::memory_order_release);
-      }
-      for (std::uint32_t& flag : pair.done) {
-        std::atomic_ref(flag).store(kReleased, std::memory_order_release);
-      }
-    }
-  }
-}
-
 std::int32_t slot_of(const Tag& tag) {
   if (tag.chunk >= kMaxChunks || tag.round >= kMaxRounds) {
     throw ConfigError(
@@ -200,6 +186,10 @@ std::uint32_t value_of(const Tag& tag) {
 bool has_come(std::uint32_t& flag, std::uint32_t value) {
   const std::uint32_t found = std::atomic_ref(flag).load(std::memory_order_acquire);
   return static_cast<std::int32_t>(found - value) >= 0;
+}
+
+void release(std::uint32_t& flag) {
+  std::atomic_ref(flag).store(kReleased, std::memory_order_release);
 }
 
 }  // namespace libra::peer

@@ -6,8 +6,9 @@
 //           that copies may begin) and `done` (it has), written and awaited by streams
 //   mail    of each ordered pair: a few bytes from host memory to host memory
 //
-// Flags count steps: the value of a tag is its step + 1, so nothing is ever reset. At a failure
-// every watchdog sets all flags to kReleased again and again, which frees every stream.
+// Flags count steps: the value of a tag is its step + 1, so nothing is ever reset. Streams of one
+// worker alone wait for a flag; at a failure its watchdog sets it to kReleased again and again,
+// which frees them.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -80,9 +81,6 @@ class ControlBlock {
   bool failed() const;
   std::string failure() const;
 
-  /// Frees every stream that waits for a flag, or ever will.
-  void release_flags();
-
  private:
   struct Header;
 
@@ -105,5 +103,8 @@ std::uint32_t value_of(const Tag& tag);
 
 /// Whether a flag has come to `value`.
 bool has_come(std::uint32_t& flag, std::uint32_t value);
+
+/// Frees the stream that waits for the flag, or will.
+void release(std::uint32_t& flag);
 
 }  // namespace libra::peer

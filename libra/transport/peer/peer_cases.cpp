@@ -281,12 +281,48 @@ void post_and_wait(Player& player, std::int32_t step) {
   player.transport->wait(player.transport->post(ring(player, step), player.stream), player.stream);
 }
 
+// What a stream knows when it is past a wait.
+struct Look {
+  std::shared_ptr<StreamFailure> failure;
+  bool failed = false;
+};
+
+void look_after(const CudaStream& stream, Look& look) {
+  const auto run = [](void* data) {
+    auto* const found = static_cast<Look*>(data);
+    found->failed = found->failure->failed();
+  };
+  look.failure = stream.failure();
+  check_cuda(cudaLaunchHostFunc(stream.get(), run, &look), "cudaLaunchHostFunc");
+}
+
 void silent_peer(Player& player) {
+  const std::int32_t worker = player.transport->worker();
   player.transport->reserve_arena(2 * kHalf);
   post_and_wait(player, 0);
   player.stream.synchronize();
-  if (player.transport->worker() != 1) error_of([&] { post_and_wait(player, 1); });
+  Look look;
+  if (worker != 1) error_of([&] { post_and_wait(player, 1); });
+  look_after(player.stream, look);
   expect_failed(player, {"worker 1", "step 1", "400 ms"});
+  if (worker == 0 || worker == 2) {
+    require(look.failed, "the stream went on before it knew of the failure");
+  }
+}
+
+// The host goes on until the launch queue is full, and stands in a call of the transport's.
+void far_ahead(Player& player) {
+  constexpr std::int32_t kSteps = 10'000;
+  player.transport->reserve_arena(2 * kHalf);
+  post_and_wait(player, 0);
+  player.stream.synchronize();
+  if (player.transport->worker() != 1) {
+    const std::string error = error_of([&] {
+      for (std::int32_t step = 1; step < kSteps; ++step) post_and_wait(player, step);
+    });
+    require(!error.empty(), "no post threw");
+  }
+  expect_failed(player, {"400 ms"});  // of whom, depends on who is ahead of whom
 }
 
 // So often around the ring that everyone is in the middle of it when the first one is through.
@@ -336,6 +372,7 @@ const std::vector<PeerCase>& peer_cases() {
       {"TwoSlotsServeManyRounds", two_slots},
       {"LettersArrive", letters},
       {"ASilentPeerFailsEveryoneAtTheDeadline", silent_peer, 2, std::chrono::milliseconds(400)},
+      {"ASilentPeerFailsAHostThatRunsFarAhead", far_ahead, 2, std::chrono::milliseconds(400)},
       {"APeerThatLeavesFailsEveryone", leaving_peer, 2, std::chrono::milliseconds(10'000)},
       {"AnAbortReachesEveryone", aborting_peer, 2, std::chrono::milliseconds(10'000)},
   };

@@ -15,9 +15,10 @@
 // phases in the same order, a pass ends also where all streams share one hardware queue
 // (one_queue). A tag is posted once: one post with its sends, one with its receives.
 //
-// Failure. A watchdog thread looks every millisecond. When a peer's half is overdue, or a worker
-// has failed or left, it frees all streams of its process, marks them failed (what they leave is
-// filled with NaN) and every later call throws the same TransportError.
+// Failure. A watchdog thread looks every millisecond, also while the host waits in a call because
+// the launch queue is full. When a peer's half is overdue, or a worker has failed or left, it marks
+// all streams of its process failed (what they leave is filled with NaN), then frees them, and
+// every later call throws the same TransportError.
 #pragma once
 
 #include <cstdint>

@@ -50,8 +50,13 @@ std::vector<Group> groups_of(const Exchange& exchange, const Arenas& arenas, std
   return groups;
 }
 
+std::uint32_t* awaited_flag(const Group& group) {
+  if (group.role == Role::kSignals) return group.done;
+  return group.role == Role::kMails && group.send ? nullptr : group.ready;
+}
+
 bool is_done(const ProcessPosting& posting) {
-  return has_happened(posting.reached->get()) &&
+  return posting.enqueued && has_happened(posting.reached->get()) &&
          std::all_of(posting.groups.begin(), posting.groups.end(), [&](const Group& group) {
            return group.end == nullptr ? has_come(*group.done, posting.value)
                                        : has_happened(group.end->get());

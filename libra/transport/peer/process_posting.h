@@ -30,6 +30,7 @@ struct Group {
   std::shared_ptr<PooledEvent> end;  ///< null if the peer copies
 };
 
+/// Unchanged while it is open, but for what the transport's mutex guards.
 struct ProcessPosting {
   std::int64_t id = 0;
   Tag tag;
@@ -37,7 +38,10 @@ struct ProcessPosting {
   std::shared_ptr<PooledEvent> reached;  ///< the stream has come to the post
   std::vector<Group> groups;
   ExchangeRecord record;
-  bool armed = false;  ///< the stream has come to it, and the deadline counts
+  // Guarded:
+  bool begun = false;     ///< `reached` has been enqueued
+  bool enqueued = false;  ///< and everything else
+  bool armed = false;     ///< the stream has come to it, and the deadline counts
   std::chrono::steady_clock::time_point armed_at;
 };
 
@@ -45,6 +49,9 @@ struct ProcessPosting {
 /// of a transfer come to the same roles. Throws ConfigError for transfers that cannot be: neither
 /// end in an arena, or pushed and pulled ones under one tag.
 std::vector<Group> groups_of(const Exchange& exchange, const Arenas& arenas, std::int32_t worker);
+
+/// The word that this side's streams wait for; null if they wait for none.
+std::uint32_t* awaited_flag(const Group& group);
 
 /// Whether the posting is complete at this end.
 bool is_done(const ProcessPosting& posting);

@@ -11,6 +11,7 @@
 #include "libra/cuda/stream_flags.h"
 #include "libra/cuda/strided_copy.h"
 #include "libra/transport/check_exchange.h"
+#include "libra/transport/messages.h"
 
 namespace libra::peer {
 namespace {
@@ -44,13 +45,13 @@ ProcessTransport::ProcessTransport(const PeerProcess& process, const TransportOp
       watchdog_([this](const std::stop_token& stop) { watch(stop); }) {}
 
 void ProcessTransport::reserve_arena(std::int64_t bytes) {
+  throw_if_failed();
   {
     const std::lock_guard lock(mutex_);
-    throw_if_failed();
     retire();
-    LIBRA_CHECK(bytes <= arenas_.bytes() || open_.empty(),
+    LIBRA_CHECK(bytes <= arenas_.bytes() || open_.empty() || control_.failed(),
                 "worker {} grows its arena while {} is in flight", worker(),
-                describe(open_.front().tag));
+                describe(open_.front()->tag));
   }
   arenas_.reserve(bytes);
 }
@@ -62,27 +63,32 @@ const CudaStream& ProcessTransport::own(Stream& stream) const {
                                 process_.device, cuda.device()));
 }
 
-// A worker says that it is ready before anything of it waits.
 Handle ProcessTransport::post(const Exchange& exchange, Stream& stream) {
   check_exchange(exchange, worker(), workers());
   const CudaStream& cuda = own(stream);
-  const std::lock_guard lock(mutex_);
   throw_if_failed();
+  remember(cuda);
+  const Shared posting = open(exchange);
+  enqueue(*posting, cuda);
+  return {posting->id};
+}
+
+// From here on the watchdog sees it.
+ProcessTransport::Shared ProcessTransport::open(const Exchange& exchange) {
+  const std::lock_guard lock(mutex_);
   retire();
-  ProcessPosting posting;
-  posting.tag = posting.record.tag = exchange.tag;
-  posting.value = value_of(exchange.tag);
-  posting.groups = groups_of(exchange, arenas_, worker());
-  for (const Group& group : posting.groups) check_order(group, exchange.tag);
-  posting.id = next_id_++;
-  posting.reached = std::make_shared<PooledEvent>(events_);
-  streams_.insert(cuda.failure());
-  check_cuda(cudaEventRecord(posting.reached->get(), cuda.get()), "cudaEventRecord");
-  std::stable_sort(posting.groups.begin(), posting.groups.end(),
+  auto posting = std::make_shared<ProcessPosting>();
+  posting->tag = posting->record.tag = exchange.tag;
+  posting->value = value_of(exchange.tag);
+  posting->groups = groups_of(exchange, arenas_, worker());
+  for (const Group& group : posting->groups) check_order(group, exchange.tag);
+  posting->id = next_id_++;
+  posting->reached = std::make_shared<PooledEvent>(events_);
+  std::stable_sort(posting->groups.begin(), posting->groups.end(),
                    [this](const Group& a, const Group& b) { return turn_of(a) < turn_of(b); });
-  for (Group& group : posting.groups) start(group, posting, cuda);
-  open_.push_back(std::move(posting));
-  return {open_.back().id};
+  for (Group& group : posting->groups) describe_group(group, *posting);
+  open_.push_back(posting);
+  return posting;
 }
 
 // Signals come first. Then the peers after this worker, so that not all copy to the same one.
@@ -102,25 +108,40 @@ void ProcessTransport::check_order(const Group& group, const Tag& tag) {
   last = value;
 }
 
-void ProcessTransport::start(Group& group, ProcessPosting& posting, const CudaStream& stream) {
+void ProcessTransport::describe_group(Group& group, ProcessPosting& posting) {
   const std::int32_t slot = slot_of(posting.tag);
   PairFlags& flags =
       group.send ? control_.flags(worker(), group.peer) : control_.flags(group.peer, worker());
   group.ready = &flags.ready[slot];
   group.done = &flags.done[slot];
+  if (group.role != Role::kSignals) group.end = std::make_shared<PooledEvent>(events_);
   for (const Transfer& transfer : group.transfers) {
     (group.send ? posting.record.bytes_sent : posting.record.bytes_received) +=
         transfer.local.bytes();
   }
-  if (group.role == Role::kSignals) {
-    enqueue_write(stream.get(), on_device(group.ready), posting.value);
-    return;
-  }
-  group.end = std::make_shared<PooledEvent>(events_);
-  group.role == Role::kCopies ? copy(group, posting) : mail(group, posting, stream);
 }
 
-void ProcessTransport::copy(Group& group, const ProcessPosting& posting) {
+// A worker says that it is ready before anything of it waits.
+void ProcessTransport::enqueue(ProcessPosting& posting, const CudaStream& stream) {
+  check_cuda(cudaEventRecord(posting.reached->get(), stream.get()), "cudaEventRecord");
+  {
+    const std::lock_guard lock(mutex_);
+    posting.begun = true;
+  }
+  for (const Group& group : posting.groups) {
+    if (group.role == Role::kSignals) {
+      enqueue_write(stream.get(), on_device(group.ready), posting.value);
+    } else if (group.role == Role::kCopies) {
+      copy(group, posting);
+    } else {
+      mail(group, posting, stream);
+    }
+  }
+  const std::lock_guard lock(mutex_);
+  posting.enqueued = true;
+}
+
+void ProcessTransport::copy(const Group& group, const ProcessPosting& posting) {
   cudaStream_t stream = stream_of(lane_of(posting.tag, group.send));
   check_cuda(cudaStreamWaitEvent(stream, posting.reached->get()), "cudaStreamWaitEvent");
   enqueue_wait(stream, on_device(group.ready), posting.value);
@@ -134,7 +155,8 @@ void ProcessTransport::copy(Group& group, const ProcessPosting& posting) {
   check_cuda(cudaEventRecord(group.end->get(), stream), "cudaEventRecord");
 }
 
-void ProcessTransport::mail(Group& group, const ProcessPosting& posting, const CudaStream& stream) {
+void ProcessTransport::mail(const Group& group, const ProcessPosting& posting,
+                            const CudaStream& stream) {
   const auto letter = static_cast<std::size_t>(posting.tag.step % kMailSlots);
   LIBRA_CHECK(group.transfers.size() == 1, "{} letters to worker {}", group.transfers.size(),
               group.peer);
@@ -155,28 +177,47 @@ void ProcessTransport::mail(Group& group, const ProcessPosting& posting, const C
 }
 
 cudaStream_t ProcessTransport::stream_of(CopyLane lane) {
-  std::unique_ptr<BareStream>& stream = lanes_[lane];
-  if (stream == nullptr) stream = std::make_unique<BareStream>(process_.device);
-  return stream->get();
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = lanes_.find(lane); found != lanes_.end()) return found->second->get();
+  }
+  auto made = std::make_unique<BareStream>(process_.device);
+  const std::lock_guard lock(mutex_);
+  return lanes_.emplace(lane, std::move(made)).first->second->get();
+}
+
+// A failure that comes meanwhile is not missed: the stream learns of it here, or from the watchdog.
+void ProcessTransport::remember(const CudaStream& stream) {
+  const std::lock_guard lock(streams_mutex_);
+  streams_.insert(stream.failure());
+  if (control_.failed()) stream.failure()->fail(failed_message(worker(), control_.failure()));
+}
+
+// Null if it is long complete.
+ProcessTransport::Shared ProcessTransport::awaited(Handle handle) {
+  const std::lock_guard lock(mutex_);
+  LIBRA_CHECK(handle.id >= 0 && handle.id < next_id_, "worker {} has posted no exchange {}",
+              worker(), handle.id);
+  if (open_.empty() || handle.id < open_.front()->id) return nullptr;
+  return open_[static_cast<std::size_t>(handle.id - open_.front()->id)];
 }
 
 void ProcessTransport::wait(Handle handle, Stream& stream) {
   const CudaStream& cuda = own(stream);
-  const std::lock_guard lock(mutex_);
-  LIBRA_CHECK(handle.id >= 0 && handle.id < next_id_, "worker {} has posted no exchange {}",
-              worker(), handle.id);
   throw_if_failed();
-  streams_.insert(cuda.failure());
-  if (open_.empty() || handle.id < open_.front().id) return;  // long complete
-  const ProcessPosting& posting = open_[static_cast<std::size_t>(handle.id - open_.front().id)];
-  check_cuda(cudaStreamWaitEvent(cuda.get(), posting.reached->get()), "cudaStreamWaitEvent");
-  for (const Group& group : posting.groups) {
+  remember(cuda);
+  Shared posting = awaited(handle);
+  if (posting == nullptr) return;
+  check_cuda(cudaStreamWaitEvent(cuda.get(), posting->reached->get()), "cudaStreamWaitEvent");
+  for (const Group& group : posting->groups) {
     if (group.end == nullptr) {
-      enqueue_wait(cuda.get(), on_device(group.done), posting.value);
+      enqueue_wait(cuda.get(), on_device(group.done), posting->value);
     } else {
       check_cuda(cudaStreamWaitEvent(cuda.get(), group.end->get()), "cudaStreamWaitEvent");
     }
   }
+  const std::lock_guard lock(mutex_);  // which the events' pool needs
+  posting.reset();
 }
 
 }  // namespace libra::peer

@@ -45,14 +45,20 @@ class ProcessTransport final : public Transport {
   std::vector<ExchangeRecord> take_records() override;
 
  private:
+  using Shared = std::shared_ptr<ProcessPosting>;
+
+  Shared open(const Exchange& exchange);
   std::pair<bool, std::int32_t> turn_of(const Group& group) const;
   void check_order(const Group& group, const Tag& tag);
-  void start(Group& group, ProcessPosting& posting, const CudaStream& stream);
-  void copy(Group& group, const ProcessPosting& posting);
-  void mail(Group& group, const ProcessPosting& posting, const CudaStream& stream);
+  void describe_group(Group& group, ProcessPosting& posting);
+  void enqueue(ProcessPosting& posting, const CudaStream& stream);
+  void copy(const Group& group, const ProcessPosting& posting);
+  void mail(const Group& group, const ProcessPosting& posting, const CudaStream& stream);
+  Shared awaited(Handle handle);
   std::uint32_t* on_device(std::uint32_t* word) const { return control_.on_device(word); }
   cudaStream_t stream_of(CopyLane lane);
   const CudaStream& own(Stream& stream) const;
+  void remember(const CudaStream& stream);
 
   void retire();
   void throw_if_failed();
@@ -61,6 +67,7 @@ class ProcessTransport final : public Transport {
   std::string look();
   std::string overdue(const ProcessPosting& posting);
   void mark_streams_failed();
+  void release_own_flags();
   void leave();
 
   const PeerProcess process_;
@@ -71,13 +78,18 @@ class ProcessTransport final : public Transport {
   CudaStream admin_;
   DeviceClock clock_;
 
-  std::mutex mutex_;  // guards all below
+  // Never held in a call that may wait for the device. Enqueuing may, once the launch queue is
+  // full, so the launching thread enqueues without it: the watchdog must get at all below.
+  std::mutex mutex_;
   std::int64_t next_id_ = 0;
-  std::deque<ProcessPosting> open_;
+  std::deque<Shared> open_;
   std::vector<ExchangeRecord> records_;
-  std::set<std::shared_ptr<StreamFailure>> streams_;
   std::map<CopyLane, std::unique_ptr<BareStream>> lanes_;
   std::map<std::tuple<std::int32_t, bool, std::int32_t>, std::uint32_t> last_values_;
+
+  std::mutex streams_mutex_;
+  std::set<std::shared_ptr<StreamFailure>> streams_;
+
   std::jthread watchdog_;  // last: it uses everything above
 };
 

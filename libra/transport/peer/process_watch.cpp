@@ -15,6 +15,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kWatch{1};
 constexpr std::chrono::seconds kLongestFarewell{2};
+// After a failure peers may still write older values over flags that have been released.
+constexpr std::chrono::milliseconds kLateWrites{50};
 // What nobody takes is kept up to here.
 constexpr std::size_t kMostRecords = std::size_t{1} << 16;
 
@@ -24,10 +26,11 @@ std::int64_t nanoseconds(Clock::time_point time) {
 
 }  // namespace
 
-// Exchanges that peers copied are noticed by the watchdog, to its millisecond.
+// Exchanges that peers copied are noticed by the watchdog, to its millisecond. After a failure all
+// stay: flags that are released say nothing, and must be released again if a peer writes one late.
 void ProcessTransport::retire() {
-  while (!open_.empty() && is_done(open_.front())) {
-    ProcessPosting& posting = open_.front();
+  while (!control_.failed() && !open_.empty() && is_done(*open_.front())) {
+    const ProcessPosting& posting = *open_.front();
     ExchangeRecord record = posting.record;
     record.begin_ns = record.end_ns = clock_.wall_ns(posting.reached->get());
     for (const Group& group : posting.groups) {
@@ -46,10 +49,7 @@ std::vector<ExchangeRecord> ProcessTransport::take_records() {
   return std::exchange(records_, {});
 }
 
-void ProcessTransport::poll() {
-  const std::lock_guard lock(mutex_);
-  throw_if_failed();
-}
+void ProcessTransport::poll() { throw_if_failed(); }
 
 void ProcessTransport::throw_if_failed() {
   if (!control_.failed()) return;
@@ -60,32 +60,47 @@ void ProcessTransport::throw_if_failed() {
 
 void ProcessTransport::mark_streams_failed() {
   const std::string message = failed_message(worker(), control_.failure());
+  const std::lock_guard lock(streams_mutex_);
   for (const auto& stream : streams_) stream->fail(message);
 }
 
 // Nothing of this process touches the caller's tensors afterwards. The watchdog frees what waits.
 void ProcessTransport::settle() {
-  for (const auto& [lane, stream] : lanes_) cudaStreamSynchronize(stream->get());
+  std::vector<cudaStream_t> streams;
+  {
+    const std::lock_guard lock(mutex_);
+    streams.reserve(lanes_.size());
+    for (const auto& [lane, stream] : lanes_) streams.push_back(stream->get());
+  }
+  for (cudaStream_t stream : streams) cudaStreamSynchronize(stream);
 }
 
 void ProcessTransport::abort(const std::string& reason) {
   control_.fail(fmt::format("worker {} aborted: {}", worker(), reason));
-  const std::lock_guard lock(mutex_);
   mark_streams_failed();
   settle();
+}
+
+// Its own alone: another process frees its streams once these know of the failure, so that none
+// goes on as if its data had come.
+void ProcessTransport::release_own_flags() {
+  const std::lock_guard lock(mutex_);
+  for (const Shared& posting : open_) {
+    for (const Group& group : posting->groups) {
+      if (std::uint32_t* const flag = awaited_flag(group)) release(*flag);
+    }
+  }
 }
 
 void ProcessTransport::watch(const std::stop_token& stop) {
   cudaSetDevice(process_.device);
   while (!stop.stop_requested()) {
-    if (control_.failed()) {
-      control_.release_flags();
-    } else if (const std::string reason = look(); !reason.empty()) {
-      control_.fail(reason);
+    if (!control_.failed()) {
+      if (const std::string reason = look(); !reason.empty()) control_.fail(reason);
     }
     if (control_.failed()) {
-      const std::unique_lock lock(mutex_, std::try_to_lock);  // or its holder does it
-      if (lock.owns_lock()) mark_streams_failed();
+      mark_streams_failed();
+      release_own_flags();
     }
     std::this_thread::sleep_for(kWatch);
   }
@@ -95,13 +110,13 @@ void ProcessTransport::watch(const std::stop_token& stop) {
 std::string ProcessTransport::look() try {
   const std::lock_guard lock(mutex_);
   retire();
-  for (ProcessPosting& posting : open_) {
-    if (!posting.armed) {
-      posting.armed = has_happened(posting.reached->get());
-      posting.armed_at = Clock::now();
+  for (const Shared& posting : open_) {
+    if (!posting->armed) {
+      posting->armed = posting->begun && has_happened(posting->reached->get());
+      posting->armed_at = Clock::now();
     }
-    if (!posting.armed) break;  // what comes later has not been reached either, as a rule
-    if (std::string reason = overdue(posting); !reason.empty()) return reason;
+    if (!posting->armed) break;  // what comes later has not been reached either, as a rule
+    if (std::string reason = overdue(*posting); !reason.empty()) return reason;
   }
   return {};
 } catch (const DeviceError& error) {
@@ -111,9 +126,8 @@ std::string ProcessTransport::look() try {
 std::string ProcessTransport::overdue(const ProcessPosting& posting) {
   std::set<std::int32_t> missing;
   for (const Group& group : posting.groups) {
-    const bool mailed = group.role == Role::kMails && group.send;
-    std::uint32_t* const flag = group.role == Role::kSignals ? group.done : group.ready;
-    if (!mailed && !has_come(*flag, posting.value)) missing.insert(group.peer);
+    std::uint32_t* const flag = awaited_flag(group);
+    if (flag != nullptr && !has_come(*flag, posting.value)) missing.insert(group.peer);
   }
   for (const std::int32_t peer : missing) {
     if (control_.seat(peer).left == 0) continue;
@@ -131,13 +145,13 @@ void ProcessTransport::leave() {
     retire();
     if (!open_.empty()) {
       control_.fail(fmt::format("worker {} left before {} was complete", worker(),
-                                describe(open_.front().tag)));
+                                describe(open_.front()->tag)));
     }
-    settle();
   }
+  settle();
+  if (control_.failed()) std::this_thread::sleep_for(kLateWrites);
   watchdog_.request_stop();
   watchdog_.join();
-  if (control_.failed()) control_.release_flags();
   arenas_.close_others();
   control_.seat(worker()).left = 1;
   const auto end = Clock::now() + std::min<Clock::duration>(deadline_, kLongestFarewell);
