@@ -1,13 +1,13 @@
 """Trains a stock Transformers Qwen3 from random weights on packed sequences of real lengths.
 
-    torchrun --nproc-per-node 8 examples/train_qwen3.py --lengths data/mix.npy --oversize split \
-        --seq-len 64K --gbs 16 --cp 2 --pool 4 --attention libra
+    torchrun --standalone --nproc-per-node 8 examples/train_qwen3.py --lengths data/mix.npy \
+        --oversize split --seq-len 64K --gbs 16 --cp 2 --pool 4 --attention libra
 
 On GPUs in bf16, without them on gloo; in a minute on a laptop:
 
-    torchrun --nproc-per-node 2 examples/train_qwen3.py --lengths data/mix.npy --oversize split \
-        --seq-len 512 --gbs 4 --pool 2 --hidden 32 --layers 2 --heads 4 --kv-heads 2 --head-dim 8 \
-        --vocabulary 61 --block 64 --chunks 1 --steps 6
+    torchrun --standalone --nproc-per-node 2 examples/train_qwen3.py --lengths data/mix.npy \
+        --oversize split --seq-len 512 --gbs 4 --pool 2 --hidden 32 --layers 2 --heads 4 \
+        --kv-heads 2 --head-dim 8 --vocabulary 61 --block 64 --chunks 1 --steps 6
 
 Documents have made-up tokens that count on, so there is something to learn. Every step prints its
 loss, balance, exposed communication, wait for plans, tokens/s/GPU (padding is no token) and peak

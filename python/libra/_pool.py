@@ -67,6 +67,10 @@ class Pool:
                  one_queue: bool | None = None, measure: bool = False):
         ranks = [_own_rank()] if alone else _ranks_of(group)
         workers = workers or len(ranks)
+        if workers > 1 and group is None and not alone and not _in_a_job():
+            raise _core.ConfigError(
+                f"a pool of {workers} workers needs torch.distributed: dist.init_process_group "
+                "comes first")
         if len(ranks) % workers:
             raise _core.ConfigError(
                 f"pools of {workers} workers do not divide a group of {len(ranks)} ranks: P * CP "
@@ -311,8 +315,12 @@ def _number(ranks):
     return _made[tuple(ranks)]
 
 
+def _in_a_job():
+    return dist.is_available() and dist.is_initialized()
+
+
 def _own_rank():
-    return dist.get_rank() if dist.is_available() and dist.is_initialized() else 0
+    return dist.get_rank() if _in_a_job() else 0
 
 
 def _host():
@@ -328,7 +336,7 @@ def _check_transport(name, on_gpu):
 
 
 def _ranks_of(group):
-    if group is None and not (dist.is_available() and dist.is_initialized()):
+    if group is None and not _in_a_job():
         return [0]
     if hasattr(group, "mesh"):
         return group.mesh.flatten().tolist()
@@ -340,7 +348,7 @@ def _ranks_of(group):
 def _device_of(group):
     if hasattr(group, "device_type"):
         return group.device_type
-    if dist.is_available() and dist.is_initialized() and "nccl" in dist.get_backend(group):
+    if _in_a_job() and "nccl" in dist.get_backend(group):
         return "cuda"
     return "cpu"
 

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -14,15 +15,21 @@ TINY = ("--seq-len 512 --gbs 4 --hidden 32 --layers 2 --heads 4 --kv-heads 2 --h
         "--vocabulary 61 --block 64 --chunks 1 --steps 6 --oversize split --lr 0.01").split()
 
 
-def train(tmp_path, ranks, *options):
-    log = tmp_path / "log.jsonl"
+def launch(tmp_path, ranks, example, *options):
+    """What it says."""
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node",
-               str(ranks), str(ROOT / "examples/train_qwen3.py"), "--lengths",
-               str(ROOT / "data/mix.npy"), "--json", str(log), *TINY, *options]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=250,
+               str(ranks), str(ROOT / "examples" / example), *options]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=250, cwd=tmp_path,
                          env={**os.environ, "OMP_NUM_THREADS": "1"})
     assert ran.returncode == 0, ran.stderr[-3000:]
-    (tmp_path / "said").write_text(ran.stdout)
+    return ran.stdout
+
+
+def train(tmp_path, ranks, *options):
+    log = tmp_path / "log.jsonl"
+    said = launch(tmp_path, ranks, "train_qwen3.py", "--lengths", str(ROOT / "data/mix.npy"),
+                  "--json", str(log), *TINY, *options)
+    (tmp_path / "said").write_text(said)
     return [json.loads(line) for line in log.read_text().splitlines()]
 
 
@@ -65,3 +72,14 @@ def test_qwen3_moe_trains_with_recompute_and_a_trace(tmp_path):
                   str(trace))
     assert steps[-1]["libra/balance"] <= steps[-1]["libra/skew"]
     assert json.loads(trace.read_text())["traceEvents"]
+
+
+def test_transformers_own_trainer_has_one_loss_curve_for_any_ranks(tmp_path):
+    pytest.importorskip("accelerate", reason="the Trainer needs accelerate")
+    curves = []
+    for ranks, options in [(1, ""), (2, "--pool 2"), (2, "--cp 2")]:
+        said = launch(tmp_path, ranks, "trainer_qwen3.py", *options.split())
+        curves.append(re.findall(r"'loss': '([0-9.]+)', 'grad_norm': '([0-9.]+)'", said))
+        assert len(curves[-1]) == 6
+    assert curves[0] == curves[1] == curves[2]
+    assert float(curves[0][-1][0]) < float(curves[0][0][0])

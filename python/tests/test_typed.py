@@ -64,6 +64,11 @@ def test_what_cannot_be_is_said_in_one_line(pool, call, words):
     assert "\n" not in str(raised.value)
 
 
+def test_a_pool_before_torch_distributed_says_what_comes_first():
+    with pytest.raises(libra.ConfigError, match="dist.init_process_group comes first"):
+        libra.Pool(workers=2)
+
+
 def test_numbers_of_numpy_are_numbers(pool):
     given = sampler(gbs=np.int64(4), pool_size=np.int32(1), seed=np.uint8(3))
     assert len(given) == len(sampler(seed=3))
