@@ -23,12 +23,12 @@
 #pragma once
 
 #include <chrono>
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "libra/base/stream.h"
@@ -69,7 +69,9 @@ constexpr std::int32_t kRelayRounds = 2;
 struct CopyLane {
   bool to_others;
   bool of_relays;
-  friend auto operator<=>(const CopyLane&, const CopyLane&) = default;
+  friend bool operator<(const CopyLane& a, const CopyLane& b) {
+    return std::pair(a.to_others, a.of_relays) < std::pair(b.to_others, b.of_relays);
+  }
 };
 
 inline CopyLane lane_of(const Tag& tag, bool to_others) {

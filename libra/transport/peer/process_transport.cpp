@@ -68,9 +68,11 @@ Handle ProcessTransport::post(const Exchange& exchange, Stream& stream) {
   const CudaStream& cuda = own(stream);
   throw_if_failed();
   remember(cuda);
-  const Shared posting = open(exchange);
+  Shared posting = open(exchange);
   enqueue(*posting, cuda);
-  return {posting->id};
+  const Handle handle{posting->id};
+  let_go(posting);
+  return handle;
 }
 
 // From here on the watchdog sees it.
@@ -216,7 +218,12 @@ void ProcessTransport::wait(Handle handle, Stream& stream) {
       check_cuda(cudaStreamWaitEvent(cuda.get(), group.end->get()), "cudaStreamWaitEvent");
     }
   }
-  const std::lock_guard lock(mutex_);  // which the events' pool needs
+  let_go(posting);
+}
+
+// Its events go back to their pool with the last who holds it.
+void ProcessTransport::let_go(Shared& posting) {
+  const std::lock_guard lock(mutex_);
   posting.reset();
 }
 

@@ -55,6 +55,7 @@ class ProcessTransport final : public Transport {
   void copy(const Group& group, const ProcessPosting& posting);
   void mail(const Group& group, const ProcessPosting& posting, const CudaStream& stream);
   Shared awaited(Handle handle);
+  void let_go(Shared& posting);
   std::uint32_t* on_device(std::uint32_t* word) const { return control_.on_device(word); }
   cudaStream_t stream_of(CopyLane lane);
   const CudaStream& own(Stream& stream) const;
