@@ -12,23 +12,33 @@ namespace {
 
 constexpr std::int64_t kRooms = 4;  // differences in room below this share of the cap are small
 
-// The foreign worker with room for the tile that adds the fewest bytes. Among equals one that has
-// not taken in much, so that a worker fetches few samples, then the one with the most room. With
-// node fetch, where the room is about the same, one to which the fewest bytes cross.
-std::int32_t best_guest(PartialPlacement& placement, const PlanOptions& options,
+// One KV shard after the other, in each the heaviest tiles first: who takes in a tile has the keys
+// that its neighbours need, and an overloaded home keeps rows of few shards.
+std::vector<std::int32_t> shard_by_shard(const PlacementProblem& problem) {
+  const PlanOptions& options = problem.options;
+  const HeadSplit heads(options.shape, options.head_shards, options.chunks);
+  return heaviest_first(problem.tiling, options.head_shards / heads.kv_shards);
+}
+
+// The foreign worker with room for the tile that adds the fewest bytes. Among equals one of the
+// home's node, then the one with the most room. With node fetch, where the room is about the same,
+// one to which the fewest bytes cross.
+std::int32_t best_guest(PartialPlacement& placement, const PlacementProblem& problem,
                         std::int32_t tile) {
+  const PlanOptions& options = problem.options;
   const std::vector<std::int64_t>& bytes = placement.incremental(tile);
   const std::vector<std::int64_t>& crossing = placement.crossing(tile);
-  const std::int64_t about_same = std::max<std::int64_t>(1, placement.cap() / kRooms);
+  const std::int32_t home_node = options.node_of(problem.tiling.home_of(tile));
+  const std::int64_t about_same = std::max<std::int64_t>(1, problem.cap / kRooms);
   std::int32_t best = -1;
-  std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t> best_key;
+  std::tuple<std::int64_t, bool, std::int64_t, std::int64_t, std::int64_t> best_key;
   for (std::int32_t worker = 0; worker < placement.workers(); ++worker) {
     const std::int64_t room = placement.room_after(tile, worker);
     if (room < 0) continue;
+    const std::int32_t node = options.node_of(worker);
     const bool nodes = !crossing.empty();
-    const std::tuple key(bytes[at(worker)], placement.imported(worker),
-                         nodes ? -(room / about_same) : 0,
-                         nodes ? crossing[at(options.node_of(worker))] : 0, -room);
+    const std::tuple key(bytes[at(worker)], node != home_node, nodes ? -(room / about_same) : 0,
+                         nodes ? crossing[at(node)] : 0, -room);
     if (best >= 0 && key >= best_key) continue;
     best = worker;
     best_key = key;
@@ -38,11 +48,12 @@ std::int32_t best_guest(PartialPlacement& placement, const PlanOptions& options,
 
 // An overloaded home gives up what costs fewer bytes elsewhere, beside keys that are there already;
 // any other keeps what fits.
-std::int32_t balanced_choice(PartialPlacement& placement, const PlanOptions& options,
-                             std::int32_t tile, std::int32_t home) {
+std::int32_t balanced_choice(PartialPlacement& placement, const PlacementProblem& problem,
+                             std::int32_t tile) {
+  const std::int32_t home = problem.tiling.home_of(tile);
   const bool fits_home = placement.fits(tile, home);
-  if (fits_home && placement.promised(home) <= placement.cap()) return home;
-  const std::int32_t guest_of = best_guest(placement, options, tile);
+  if (fits_home && placement.promised(home) <= problem.cap) return home;
+  const std::int32_t guest_of = best_guest(placement, problem, tile);
   if (guest_of < 0) return fits_home ? home : paper_choice(placement, tile);
   const std::vector<std::int64_t>& bytes = placement.incremental(tile);
   return fits_home && bytes[at(home)] <= bytes[at(guest_of)] ? home : guest_of;
@@ -52,7 +63,7 @@ std::int32_t balanced_choice(PartialPlacement& placement, const PlanOptions& opt
 std::vector<std::int32_t> place_by_load(const PlacementProblem& problem) {
   std::vector<std::int32_t> destination(at(problem.tiling.tiles()));
   std::vector<std::int64_t> load(at(problem.layout.workers()), 0);
-  for (const std::int32_t tile : heaviest_first(problem.tiling)) {
+  for (const std::int32_t tile : heaviest_first(problem.tiling, problem.tiling.head_shards)) {
     const auto lightest = std::min_element(load.begin(), load.end());
     destination[at(tile)] = static_cast<std::int32_t>(lightest - load.begin());
     *lightest += problem.tiling.block_of(tile).cost;
@@ -80,9 +91,8 @@ PlacementState repaired(PlacementState state, const PlacementProblem& problem,
 
 std::vector<std::int32_t> place_balanced(const PlacementProblem& problem) {
   PartialPlacement placement(problem);
-  for (const std::int32_t tile : heaviest_first(problem.tiling)) {
-    placement.put(tile,
-                  balanced_choice(placement, problem.options, tile, problem.tiling.home_of(tile)));
+  for (const std::int32_t tile : shard_by_shard(problem)) {
+    placement.put(tile, balanced_choice(placement, problem, tile));
   }
   PlacementState state(problem.tiling, problem.layout.workers(), placement.take());
   const std::int64_t steps = search_steps(problem.options.search_us);

@@ -121,6 +121,21 @@ TEST(BalancedPlacer, CutsNothingWhereTheCapHolds) {
   }
 }
 
+// The shards of a block are as heavy as each other; dealt out one by one, every home and guest
+// would need keys of all shards.
+TEST(BalancedPlacer, GivesAWorkerRowsOfFewShards) {
+  PlanOptions options = qwen_options(8);
+  options.head_shards = 8;
+  std::vector<PackedSequence> sequences(7, {1 << 18, std::vector<std::int64_t>(64, 4096)});
+  sequences.insert(sequences.begin(), {1 << 18, {1 << 18}});
+  const PoolPlan plan = make_plan(options, sequences);
+  std::vector<std::int64_t> shards(at(plan.workers()), 0);
+  for (const KvFetch& fetch : plan.exchange.fetches) shards[at(fetch.destination)] += 1;
+  // The homes of the document's first rows keep them all.
+  EXPECT_LE(*std::max_element(shards.begin() + 4, shards.end()), 3);
+  EXPECT_LT(std::accumulate(shards.begin(), shards.end(), std::int64_t{0}), 2 * plan.workers());
+}
+
 TEST(BalancedPlacer, SearchesWithoutBreakingTheCapOrAddingBytes) {
   int improved = 0;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {

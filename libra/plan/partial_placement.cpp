@@ -8,7 +8,7 @@
 namespace libra {
 
 // All shards of a block cost the same, so blocks are sorted.
-std::vector<std::int32_t> heaviest_first(const Tiling& tiling) {
+std::vector<std::int32_t> heaviest_first(const Tiling& tiling, std::int32_t shards_together) {
   std::vector<std::int32_t> blocks(tiling.blocks.size());
   std::iota(blocks.begin(), blocks.end(), 0);
   std::stable_sort(blocks.begin(), blocks.end(), [&](std::int32_t a, std::int32_t b) {
@@ -16,9 +16,11 @@ std::vector<std::int32_t> heaviest_first(const Tiling& tiling) {
   });
   std::vector<std::int32_t> tiles;
   tiles.reserve(at(tiling.tiles()));
-  for (const std::int32_t block : blocks) {
-    for (std::int32_t shard = 0; shard < tiling.head_shards; ++shard) {
-      tiles.push_back(block * tiling.head_shards + shard);
+  for (std::int32_t first = 0; first < tiling.head_shards; first += shards_together) {
+    for (const std::int32_t block : blocks) {
+      for (std::int32_t shard = first; shard < first + shards_together; ++shard) {
+        tiles.push_back(block * tiling.head_shards + shard);
+      }
     }
   }
   return tiles;
@@ -29,7 +31,6 @@ PartialPlacement::PartialPlacement(const PlacementProblem& problem)
       cap_(problem.cap),
       ledger_(problem.options, problem.layout, problem.tiling),
       load_(at(problem.layout.workers()), 0),
-      imported_(load_),
       unplaced_(at(problem.layout.workers()), 0),
       destination_(at(problem.tiling.tiles()), 0) {
   for (std::int32_t tile = 0; tile < tiling_.tiles(); ++tile) {
@@ -43,7 +44,6 @@ std::int32_t PartialPlacement::least_loaded() const {
 
 void PartialPlacement::put(std::int32_t tile, std::int32_t worker) {
   load_[at(worker)] += cost(tile);
-  if (tiling_.home_of(tile) != worker) imported_[at(worker)] += cost(tile);
   unplaced_[at(tiling_.home_of(tile))] -= cost(tile);
   destination_[at(tile)] = worker;
   ledger_.commit(tile, worker);

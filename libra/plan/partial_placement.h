@@ -2,7 +2,7 @@
 // the greedy placers share.
 //
 //   PartialPlacement placement(problem);
-//   for (const std::int32_t tile : heaviest_first(problem.tiling)) {
+//   for (const std::int32_t tile : heaviest_first(tiling, tiling.head_shards)) {
 //     placement.put(tile, some_choice(placement, tile));
 //   }
 //   return placement.take();
@@ -18,8 +18,9 @@
 
 namespace libra {
 
-/// Tiles by decreasing cost, ties by index.
-std::vector<std::int32_t> heaviest_first(const Tiling& tiling);
+/// Tiles by decreasing cost, ties by index; those of the first `shards_together` head shards before
+/// those of the next. Requires a divisor of the head shards.
+std::vector<std::int32_t> heaviest_first(const Tiling& tiling, std::int32_t shards_together);
 
 class PartialPlacement {
  public:
@@ -55,11 +56,6 @@ class PartialPlacement {
   std::int64_t room_after(std::int32_t tile, std::int32_t worker) const {
     return cap_ - promised(worker) - cost(tile);
   }
-  std::int64_t cap() const { return cap_; }
-  /// Load that the worker has from tiles of other homes.
-  std::int64_t imported(std::int32_t worker) const {
-    return imported_[static_cast<std::size_t>(worker)];
-  }
 
   /// The admissible worker with the least (incremental bytes, load, id); -1 if none is admissible.
   template <typename Admissible>
@@ -89,7 +85,6 @@ class PartialPlacement {
   std::int64_t cap_;
   CommunicationLedger ledger_;
   std::vector<std::int64_t> load_;
-  std::vector<std::int64_t> imported_;
   std::vector<std::int64_t>
       unplaced_;  // by home: cost of its own tiles that have no destination yet
   std::vector<std::int32_t> destination_;

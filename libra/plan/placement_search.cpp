@@ -1,7 +1,6 @@
 #include "libra/plan/placement_search.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "libra/base/index.h"
 #include "libra/base/rng.h"
@@ -9,8 +8,7 @@
 namespace libra {
 namespace {
 
-constexpr std::int64_t kStepsPerUs = 60;
-constexpr std::int32_t kNearCost = 16;  // ranks by cost within which swaps are looked for
+constexpr std::int64_t kStepsPerUs = 55;
 constexpr std::int64_t kStages = 64;
 constexpr std::int64_t kExtraDraws = 20;
 constexpr std::int64_t kMostExtraDraws = 10;
@@ -18,14 +16,7 @@ constexpr std::int64_t kMostExtraDraws = 10;
 class Search {
  public:
   Search(PlacementState& state, const TileTraffic& traffic, std::int64_t cap, std::int64_t steps)
-      : state_(state),
-        traffic_(traffic),
-        cap_(cap),
-        steps_(steps),
-        best_(state.destination()),
-        by_cost_(at(state.tiles())),
-        rank_(at(state.tiles())) {
-    rank_by_cost();
+      : state_(state), traffic_(traffic), cap_(cap), steps_(steps), best_(state.destination()) {
     list_draws();
   }
 
@@ -39,16 +30,6 @@ class Search {
   }
 
  private:
-  void rank_by_cost() {
-    std::iota(by_cost_.begin(), by_cost_.end(), 0);
-    std::stable_sort(by_cost_.begin(), by_cost_.end(), [this](std::int32_t a, std::int32_t b) {
-      return state_.cost(a) > state_.cost(b);
-    });
-    for (std::size_t i = 0; i < by_cost_.size(); ++i) {
-      rank_[at(by_cost_[i])] = static_cast<std::int32_t>(i);
-    }
-  }
-
   // Every tile, heavy ones several times: where they are decides the bytes.
   void list_draws() {
     std::int64_t total = 0;
@@ -66,21 +47,14 @@ class Search {
 
   void propose(std::int32_t tile) {
     const std::size_t kind = below(8);
-    if (kind < 2) return swap(tile, near_cost(tile));
-    const std::int32_t to = kind < 4   ? state_.home(tile)
-                            : kind < 5 ? beside_companion(tile)
-                                       : static_cast<std::int32_t>(below(at(state_.workers())));
+    const std::int32_t to = kind == 0   ? state_.home(tile)
+                            : kind == 1 ? static_cast<std::int32_t>(below(at(state_.workers())))
+                                        : beside_companion(tile);
     if (to == state_.where(tile)) return;
     if (state_.load(to) + state_.cost(tile) <= cap_) return move(tile, to);
     const std::vector<std::int32_t>& there = state_.tiles_at(to);
     if (there.empty()) return;
     swap(tile, there[below(there.size())]);
-  }
-
-  std::int32_t near_cost(std::int32_t tile) {
-    const auto offset = static_cast<std::int32_t>(below(2 * kNearCost)) - kNearCost;
-    const std::int32_t rank = rank_[at(tile)] + (offset >= 0 ? offset + 1 : offset);
-    return by_cost_[at(std::clamp(rank, 0, state_.tiles() - 1))];
   }
 
   // Where a tile is that needs the same keys.
@@ -98,13 +72,13 @@ class Search {
     return traffic_.block_bytes() / 2 / (kStages * kStages) * left * left;
   }
 
-  std::int64_t change(std::int32_t tile, std::int32_t to) {
+  std::int64_t change(std::int32_t tile, std::int32_t to, std::int64_t most) {
     done_ += 4 + traffic_.shared_samples(tile);
-    return traffic_.change(state_.destination(), tile, to);
+    return traffic_.change(state_.destination(), tile, to, most);
   }
 
   void move(std::int32_t tile, std::int32_t to) {
-    const std::int64_t bytes = change(tile, to);
+    const std::int64_t bytes = change(tile, to, threshold_);
     if (bytes > threshold_) return;
     state_.move(tile, to);
     keep(bytes);
@@ -117,10 +91,11 @@ class Search {
     if (at_a == at_b || state_.load(at_b) + moved > cap_ || state_.load(at_a) - moved > cap_) {
       return;
     }
-    std::int64_t bytes = change(a, at_b);
-    if (bytes - traffic_.most_saved(b) > threshold_) return;
+    const std::int64_t most = threshold_ + traffic_.most_saved(b);
+    std::int64_t bytes = change(a, at_b, most);
+    if (bytes > most) return;
     state_.move(a, at_b);
-    bytes += change(b, at_a);
+    bytes += change(b, at_a, threshold_ - bytes);
     if (bytes > threshold_) return state_.move(a, at_a);
     state_.move(b, at_a);
     keep(bytes);
@@ -143,8 +118,6 @@ class Search {
   std::int64_t bytes_ = 0;       // more than at the start
   std::int64_t best_bytes_ = 0;  // the least of these
   std::vector<std::int32_t> best_;
-  std::vector<std::int32_t> by_cost_;
-  std::vector<std::int32_t> rank_;
   std::vector<std::int32_t> draws_;
   Rng rng_{0};
 };

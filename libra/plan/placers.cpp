@@ -35,7 +35,7 @@ std::vector<std::int32_t> place_ulysses(const PlacementProblem& problem) {
 
 std::vector<std::int32_t> place_paper(const PlacementProblem& problem) {
   PartialPlacement placement(problem);
-  for (const std::int32_t tile : heaviest_first(problem.tiling)) {
+  for (const std::int32_t tile : heaviest_first(problem.tiling, problem.tiling.head_shards)) {
     placement.put(tile, paper_choice(placement, tile));
   }
   return placement.take();
@@ -43,7 +43,7 @@ std::vector<std::int32_t> place_paper(const PlacementProblem& problem) {
 
 std::vector<std::int32_t> place_reserve(const PlacementProblem& problem) {
   PartialPlacement placement(problem);
-  for (const std::int32_t tile : heaviest_first(problem.tiling)) {
+  for (const std::int32_t tile : heaviest_first(problem.tiling, problem.tiling.head_shards)) {
     placement.put(tile, reserve_choice(placement, tile, problem.tiling.home_of(tile)));
   }
   return placement.take();

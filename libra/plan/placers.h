@@ -35,11 +35,12 @@ std::vector<std::int32_t> place_paper(const PlacementProblem& problem);
 /// rule of place_paper.
 std::vector<std::int32_t> place_reserve(const PlacementProblem& problem);
 
-/// As `reserve`, but an overloaded home also gives up a tile that fits where that costs fewer
-/// bytes, and among equal guests the one is taken that has taken in least, then the one with the
-/// most room; with node fetch, where rooms are alike, the one to which the fewest bytes cross. Then
-/// repaired until no worker is above the cap, where moves and swaps can do that,
-/// and searched for PlanOptions::search_us.
+/// As `reserve`, but one KV shard after the other, each heaviest tile first: who takes in a tile
+/// takes its neighbours too, whose keys it has then, and an overloaded home keeps rows of few
+/// shards. Such a home also gives up a tile that fits where that costs fewer bytes, and among equal
+/// guests one of its node is taken, then the one with the most room; with node fetch, where rooms
+/// are alike, one to which the fewest bytes cross. Then repaired until no worker is above the cap,
+/// where moves and swaps can do that, and searched for PlanOptions::search_us.
 std::vector<std::int32_t> place_balanced(const PlacementProblem& problem);
 
 }  // namespace libra

@@ -137,12 +137,16 @@ std::int64_t TileTraffic::key_bytes(const std::vector<std::int32_t>& destination
 }
 
 std::int64_t TileTraffic::change(const std::vector<std::int32_t>& destination, std::int32_t tile,
-                                 std::int32_t to) const {
+                                 std::int32_t to, std::int64_t most) const {
   const std::int32_t from = destination[at(tile)];
   if (from == to) return 0;
   std::int64_t bytes = query_bytes(tile, to) - query_bytes(tile, from);
   for (const GroupNeed& need : shared_needs(tile)) {
-    bytes += key_bytes(destination, tile, need, to) - key_bytes(destination, tile, need, from);
+    bytes -= key_bytes(destination, tile, need, from);
+  }
+  for (const GroupNeed& need : shared_needs(tile)) {
+    if (bytes > most) break;
+    bytes += key_bytes(destination, tile, need, to);
   }
   return bytes;
 }

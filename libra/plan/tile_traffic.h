@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -23,10 +24,11 @@ class TileTraffic {
  public:
   TileTraffic(const PlanOptions& options, const HomeLayout& layout, const Tiling& tiling);
 
-  /// Weighted bytes more, below 0 fewer, if `tile` were computed at `to`. O(tiles that need the
-  /// keys of its samples).
+  /// Weighted bytes more, below 0 fewer, if `tile` were computed at `to`; where that is above
+  /// `most`, anything above `most`. O(tiles that need the keys of its samples).
   std::int64_t change(const std::vector<std::int32_t>& destination, std::int32_t tile,
-                      std::int32_t to) const;
+                      std::int32_t to,
+                      std::int64_t most = std::numeric_limits<std::int64_t>::max()) const;
 
   /// No change that moves the tile saves more than this.
   std::int64_t most_saved(std::int32_t tile) const {

@@ -38,6 +38,9 @@ TEST(TileTraffic, OfAChangeIsWhatTheExchangePlannerSendsMore) {
       const auto to = static_cast<std::int32_t>(rng.below(at(plan.workers())));
       const std::int64_t change = traffic.change(destination, tile, to);
       EXPECT_GE(change, -traffic.most_saved(tile));
+      const std::int64_t most = change + testing::between(rng, -1000, 1000);
+      const std::int64_t looked_at = traffic.change(destination, tile, to, most);
+      EXPECT_TRUE(looked_at == change || (looked_at > most && change > most));
       destination[at(tile)] = to;
       const std::int64_t after = weighted_bytes(plan, destination);
       ASSERT_EQ(change, after - bytes) << "tile " << tile << " to " << to;
