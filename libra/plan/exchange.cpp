@@ -50,11 +50,8 @@ class ExchangePlanner {
     collect_fetches();
     assign_arena_rows();
     reserve_moves();
-    const std::vector<std::int32_t> relays =
-        choose_relays(options_, layout_, groups_, plan_.fetches);
-    for (std::size_t i = 0; i < plan_.fetches.size(); ++i) {
-      plan_fetch(plan_.fetches[i], plan_.fetches[at(relays[i])]);
-    }
+    const Relays relays = choose_relays(options_, layout_, groups_, plan_.fetches);
+    for (std::size_t i = 0; i < plan_.fetches.size(); ++i) plan_fetch(i, relays);
     return std::move(plan_);
   }
 
@@ -152,11 +149,13 @@ class ExchangePlanner {
     }
   }
 
-  // `relay` is the fetch itself where that crosses on its own.
-  void plan_fetch(const KvFetch& fetch, const KvFetch& relay) {
+  void plan_fetch(std::size_t index, const Relays& relays) {
+    const KvFetch& fetch = plan_.fetches[index];
     const std::int32_t to = fetch.destination;
     const std::int32_t head_part = groups_.head_part_of_kv_shard(fetch.kv_shard);
-    for (const Fragment& fragment : layout_.fragments_of(fetch.sample)) {
+    const auto fragments = layout_.fragments_of(fetch.sample);
+    for (std::size_t i = 0; i < fragments.size(); ++i) {
+      const Fragment& fragment = fragments[i];
       const std::int64_t first = fragment.tokens.begin;
       const std::int64_t rows = intersect(fragment.tokens, {0, fetch.tokens}).size();
       if (rows == 0) break;
@@ -164,12 +163,18 @@ class ExchangePlanner {
       const std::int64_t to_row = fetch.arena_row + first;
       if (home == to) {
         append_move(plan_.kv_copies, {to, to, fetch.kv_shard, 0, fragment.row, to_row, rows});
-      } else if (relay.destination == to || options_.node_of(home) == options_.node_of(to)) {
-        append_move(plan_.kv_moves, {home, to, fetch.kv_shard, 0, fragment.row, to_row, rows});
-      } else {
-        append_move(plan_.kv_moves, {relay.destination, to, fetch.kv_shard, 1,
-                                     relay.arena_row + first, to_row, rows});
+        continue;
       }
+      RowMove move{home, to, fetch.kv_shard, 0, fragment.row, to_row, rows};
+      if (options_.node_of(home) != options_.node_of(to)) {
+        const KvFetch& relay = plan_.fetches[at(relays.of(index, i))];
+        if (relay.destination != to) {
+          move.from = relay.destination;
+          move.round = 1;
+          move.from_row = relay.arena_row + first;
+        }
+      }
+      append_move(plan_.kv_moves, move);
     }
   }
 

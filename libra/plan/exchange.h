@@ -12,8 +12,8 @@
 // keys lie in consecutive arena rows from token 0 on, so attention reads them as one tensor.
 //
 // With PlanOptions::node_fetch, what several destinations of one node need of a group and no worker
-// of the node holds crosses once, in round 0, to the one that needs most of it: the relay. The
-// others get their part out of its arena in round 1. Gradients go the same way back: to the relay,
+// of the node holds crosses once, in round 0, each stretch to one of them: its relay (relays.h).
+// The others get it out of its arena in round 1. Gradients go the same way back: to the relay,
 // which adds them to its own, then home.
 #pragma once
 

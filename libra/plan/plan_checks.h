@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <vector>
 
 #include "libra/plan/token_homes.h"
@@ -23,8 +25,13 @@ void check_exchange(const PoolPlan& plan, const TokenHomes& homes, Violations& v
 std::int32_t home_worker(const PoolPlan& plan, const TokenHomes::Place& home,
                          std::int32_t kv_shard);
 
-/// By fetch, the fetch whose destination brings in what other nodes hold: itself without node
-/// fetch. Requires fetches of samples, KV shards and workers that exist.
-std::vector<std::size_t> expected_relays(const PoolPlan& plan, const TokenHomes& homes);
+/// Of the fetches of one node and KV group, by the first token of each stretch that a worker of
+/// another node holds: the fetch whose destination brings it in.
+using StretchRelays = std::map<std::int64_t, std::size_t>;
+
+/// By fetch; empty without node fetch, where each fetches for itself. Requires fetches of samples,
+/// KV shards and workers that exist.
+std::vector<std::shared_ptr<const StretchRelays>> expected_relays(const PoolPlan& plan,
+                                                                  const TokenHomes& homes);
 
 }  // namespace libra

@@ -37,12 +37,13 @@ PlanOptions two_nodes() {
 
 TEST(Relays, BringInWhatTheirNodeLacksAndPassItOn) {
   const PoolPlan plan = make_plan(two_nodes(), {{40, {40}}});
-  // Worker 3 needs most. What worker 2 holds comes straight from it.
+  // Each brings in half. What worker 2 holds comes straight from it.
   EXPECT_THAT(plan.exchange.kv_moves,
               ElementsAre(RowMove{0, 1, 0, 0, 0, 0, 10},    // within node 0
-                          RowMove{3, 2, 0, 1, 0, 0, 20},    // out of the relay's arena
+                          RowMove{3, 2, 0, 1, 0, 0, 10},    // out of the relay's arena
+                          RowMove{1, 2, 0, 0, 0, 10, 10},   // across
                           RowMove{0, 3, 0, 0, 0, 0, 10},    // across
-                          RowMove{1, 3, 0, 0, 0, 10, 10},   // across
+                          RowMove{2, 3, 0, 1, 10, 10, 10},  // out of the relay's arena
                           RowMove{2, 3, 0, 0, 0, 20, 10}))  // within node 1
       << "rows of (from, to, shard, round, from_row, to_row, rows)";
   EXPECT_TRUE(has_relays(plan.exchange));
@@ -78,8 +79,10 @@ TEST(Relays, TakeTurnsWhereFetchesAreEqual) {
   options.cp = 2;
   const HomeLayout layout =
       make_home_layout(options, std::vector<PackedSequence>{{40, {20, 20}}, {40, {}}});
-  EXPECT_THAT(choose_relays(options, layout, KvGroups(options, layout), fetches),
-              ElementsAre(0, 3, 0, 3));
+  const Relays relays = choose_relays(options, layout, KvGroups(options, layout), fetches);
+  const std::vector<std::int32_t> of = {relays.of(0, 0), relays.of(1, 0), relays.of(2, 0),
+                                        relays.of(3, 0)};
+  EXPECT_THAT(of, ElementsAre(0, 3, 0, 3));
 }
 
 TEST(Relays, HoldThreeSlotsOfKeysAndOfTheirGradients) {
@@ -91,10 +94,11 @@ TEST(Relays, HoldThreeSlotsOfKeysAndOfTheirGradients) {
   EXPECT_EQ(memory[3].arena.k.slots, 3);
   EXPECT_EQ(memory[3].arena.dv.slots, 3);
   EXPECT_EQ(memory[3].arena.q.slots, 2);
-  EXPECT_EQ(memory[3].arena.dk_relay.rows, 20);
+  EXPECT_EQ(memory[3].arena.dk_relay.rows, 10);
   EXPECT_EQ(memory[3].arena.dk_relay.slots, 3);
-  EXPECT_EQ(memory[2].arena.dk_relay.rows, 0);
-  EXPECT_EQ(memory[0].arena.dk_home.rows, 20);  // to worker 1 and to the relay, not to worker 2
+  EXPECT_EQ(memory[2].arena.dk_relay.rows, 10);
+  EXPECT_EQ(memory[1].arena.dk_relay.rows, 0);
+  EXPECT_EQ(memory[0].arena.dk_home.rows, 20);  // to worker 1 and to worker 3, not to worker 2
 }
 
 using Group = std::tuple<std::int32_t, std::int32_t, std::int32_t>;  // node, KV shard, sample
@@ -138,6 +142,22 @@ TEST(Relays, LetEveryKeyCrossToANodeOnce) {
     EXPECT_EQ(crossing, expected);
   }
   EXPECT_GT(passed_on, 1000);
+}
+
+// Whatever comes to a node comes through all the ports of those that need it.
+TEST(Relays, ShareWhatComesToTheirNode) {
+  PlanOptions options = two_nodes();
+  options.cp = 16;
+  options.gpus_per_node = 8;
+  options.fetch = Fetch::kWhole;
+  const PoolPlan plan = make_plan(options, {{160, {160}}});
+  std::vector<std::int64_t> received(at(plan.workers()), 0);
+  for (const RowMove& move : plan.exchange.kv_moves) {
+    if (options.node_of(move.from) != options.node_of(move.to)) {
+      received[at(move.to)] += move.rows;
+    }
+  }
+  EXPECT_THAT(received, ::testing::Each(10)) << "an eighth of the other node's 80 rows";
 }
 
 // A fetch brings in the same rows, whoever they come from.

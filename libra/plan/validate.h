@@ -23,7 +23,7 @@ struct Violation {
 ///   queries      every moved tile's rows come from its home, each once, into rows of their own
 ///   keys         every piece finds all its keys at its destination, local or fetched once
 ///   fetches      every fetch is assembled from its keys' homes, each key once, and is used; with
-///                node fetch, from its node's relay what no worker of the node holds
+///                node fetch, from its relays what no worker of the node holds
 /// Stops after the first of options, homes, tiles and placement that is broken, as what follows
 /// would make no sense. Safe for any numbers. O(n log n).
 std::vector<Violation> validate(const PoolPlan& plan);

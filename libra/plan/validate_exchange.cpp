@@ -213,17 +213,17 @@ class ExchangeChecker {
     std::vector<RowMove> copies;
     RowClaims claims(plan_.workers());
     const std::vector<KvFetch>& fetches = plan_.exchange.fetches;
-    const std::vector<std::size_t> relays = expected_relays(plan_, homes_);
+    const auto relays = expected_relays(plan_, homes_);
     for (std::size_t i = 0; i < fetches.size(); ++i) {
       claims.claim(fetches[i].destination, fetches[i].arena_row, fetches[i].tokens);
-      expect_fetch(fetches[i], fetches[relays[i]], moves, copies);
+      expect_fetch(fetches[i], relays.empty() ? nullptr : relays[i].get(), moves, copies);
     }
     claims.check(plan_.exchange.kv_arena_rows, "fetches", violations_);
     compare_moves(moves, plan_.exchange.kv_moves, "fetches", violations_);
     compare_moves(copies, plan_.exchange.kv_copies, "fetches", violations_);
   }
 
-  void expect_fetch(const KvFetch& fetch, const KvFetch& relay, std::vector<RowMove>& moves,
+  void expect_fetch(const KvFetch& fetch, const StretchRelays* relays, std::vector<RowMove>& moves,
                     std::vector<RowMove>& copies) const {
     const std::int32_t to = fetch.destination;
     const PoolSample& sample = plan_.layout.samples[at(fetch.sample)];
@@ -232,15 +232,19 @@ class ExchangeChecker {
       const std::int64_t rows = std::min(home.left, fetch.tokens - token);
       const std::int32_t from = home_worker(plan_, home, fetch.kv_shard);
       RowMove move{from, to, fetch.kv_shard, 0, home.row, fetch.arena_row + token, rows};
-      const bool crosses = plan_.options.node_of(from) != plan_.options.node_of(to);
-      if (crosses && relay.destination != to) {
-        move.from = relay.destination;
-        move.round = 1;
-        move.from_row = relay.arena_row + token;
+      if (relays != nullptr && plan_.options.node_of(from) != plan_.options.node_of(to)) {
+        expect_relay(plan_.exchange.fetches[relays->at(token)], token, move);
       }
       (from == to ? copies : moves).push_back(move);
       token += rows;
     }
+  }
+
+  static void expect_relay(const KvFetch& relay, std::int64_t token, RowMove& move) {
+    if (relay.destination == move.to) return;
+    move.from = relay.destination;
+    move.round = 1;
+    move.from_row = relay.arena_row + token;
   }
 
   const PoolPlan& plan_;

@@ -362,8 +362,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Fault{"fetches", [](PoolPlan& p) { p.exchange.kv_copies.clear(); }},
                       Fault{"fetches", [](PoolPlan& p) { p.exchange.kv_arena_rows[1] += 1; }}));
 
-// Workers 2 and 3 share a node and need keys of workers 0 and 1; 3 is the relay. kv_moves[1] is
-// what it passes on, kv_moves[2] the first that crosses.
+// Workers 2 and 3 share a node and need keys of workers 0 and 1; each brings in one's. kv_moves[1]
+// is what 3 passes on, kv_moves[2] the first that crosses.
 PoolPlan faulty_relay(const std::function<void(PoolPlan&)>& fault) {
   PlanOptions options;
   options.shape = {2, 2, 4, 4};
@@ -401,13 +401,13 @@ INSTANTIATE_TEST_SUITE_P(
                       [](PoolPlan& p) { p.exchange.kv_moves[1].from_row = 10; },
                       [](PoolPlan& p) { p.exchange.kv_moves[1].from_row = std::int64_t{1} << 61; },
                       [](PoolPlan& p) {
-                        set_passed_on(p, {1, 2, 0, 1, 0, 0, 20});
+                        set_passed_on(p, {1, 2, 0, 1, 0, 0, 10});
                       },  // of another node
                       [](PoolPlan& p) {
-                        set_passed_on(p, {-1, 2, 0, 1, 0, 0, 20});
+                        set_passed_on(p, {-1, 2, 0, 1, 0, 0, 10});
                       },  // of nobody
                       [](PoolPlan& p) {
-                        set_passed_on(p, {2, 3, 0, 1, 0, 0, 20});
+                        set_passed_on(p, {2, 3, 0, 1, 0, 0, 10});
                       },  // the wrong way round
                       [](PoolPlan& p) {
                         set_passed_on(p, {0, 2, 0, 0, 0, 0, 10});

@@ -64,8 +64,9 @@ TEST(PlanTimes, LocalWorkIsInEveryChunkInFaithfulMode) {
   EXPECT_DOUBLE_EQ(chunked.workers[0].forward, 20 * kMicrosecond + 72 * kNanosecond);
 }
 
-// Sequence {8} on four ranks of two nodes, nothing moved. Worker 3 fetches rows 0 to 5, 2 gets rows
-// 0 to 3 from it; a row of K and V is 16 bytes, 10 ns a byte between nodes.
+// Sequence {8} on four ranks of two nodes, nothing moved. Workers 2 and 3 need rows 0 to 3: worker
+// 2 brings in rows 2 and 3, worker 3 rows 0 and 1. A row of K and V is 16 bytes, 10 ns a byte
+// between nodes.
 PoolPlan relayed_plan(std::int32_t chunks) {
   PlanOptions options = tiny_scenario().plan;
   options.cp = 4;
@@ -84,21 +85,21 @@ Environment two_node_environment() {
 TEST(PlanTimes, ARelayPassesOnWhatHasCome) {
   const Environment environment = two_node_environment();
   const PoolTimes times = plan_times(environment, relayed_plan(1), {0, 0, false});
-  // 64 bytes cross to worker 3, then go on to worker 2, which has sent 32 bytes before.
-  EXPECT_DOUBLE_EQ(times.workers[3].forward, 30 * kMicrosecond + (640 + 64) * kNanosecond);
-  EXPECT_DOUBLE_EQ(times.workers[2].forward, 22 * kMicrosecond + (640 + 64) * kNanosecond);
+  // 32 bytes cross to each of workers 2 and 3, then go on to the other.
+  EXPECT_DOUBLE_EQ(times.workers[3].forward, 30 * kMicrosecond + (320 + 32) * kNanosecond);
+  EXPECT_DOUBLE_EQ(times.workers[2].forward, 22 * kMicrosecond + (320 + 32) * kNanosecond);
   EXPECT_DOUBLE_EQ(times.forward_bytes.inter_node, 64);
   EXPECT_DOUBLE_EQ(times.forward_bytes.nvlink, 32 + 32 + 64);
   // Gradients in fp32, twice the bytes: to the relay, then their sum home.
-  EXPECT_DOUBLE_EQ(times.workers[3].backward, 75 * kMicrosecond + (128 + 1280) * kNanosecond);
+  EXPECT_DOUBLE_EQ(times.workers[3].backward, 75 * kMicrosecond + (64 + 640) * kNanosecond);
   EXPECT_DOUBLE_EQ(times.backward_bytes.inter_node, 128);
 }
 
 TEST(PlanTimes, OnlyTheFirstKeysOfARelayAndTheLastSumsAreExposed) {
   const Environment environment = two_node_environment();
   const PoolTimes times = plan_times(environment, relayed_plan(2), {0, 0, true});
-  EXPECT_DOUBLE_EQ(times.workers[3].forward, 30 * kMicrosecond + (320 + 32) * kNanosecond);
-  EXPECT_DOUBLE_EQ(times.workers[3].backward, 75 * kMicrosecond + (64 + 640) * kNanosecond);
+  EXPECT_DOUBLE_EQ(times.workers[3].forward, 30 * kMicrosecond + (160 + 16) * kNanosecond);
+  EXPECT_DOUBLE_EQ(times.workers[3].backward, 75 * kMicrosecond + (32 + 320) * kNanosecond);
 }
 
 TEST(PlanTimes, SlowGpusTakeLonger) {
