@@ -158,7 +158,7 @@ TEST(PlanCommandTest, MoreChunksUnderAMemoryCapAreReported) {
 }
 
 TEST(PlanCommandTest, RefetchUnderAMemoryCapIsReportedWithItsBytes) {
-  const auto figures = capped(0.6);
+  const auto figures = capped(0.72);
   EXPECT_GT(figures["refetch_pools"], 0);
   EXPECT_GT(figures["bytes_backward"], figures["bytes_backward_keep"]);
   if (figures["refetch_pools"] == figures["pools"]) {
@@ -169,7 +169,7 @@ TEST(PlanCommandTest, RefetchUnderAMemoryCapIsReportedWithItsBytes) {
 TEST(PlanCommandTest, TextShowsTheRangeOfChunksThatAMemoryCapTook) {
   const std::string job = "plan --steps 1 --placer balanced --chunks 2 " + small_job();
   const auto free = json_of(job)["placers"]["balanced"];
-  const auto cap = static_cast<std::int64_t>(free["memory"]["max_bytes"].get<double>() * 0.6);
+  const auto cap = static_cast<std::int64_t>(free["memory"]["max_bytes"].get<double>() * 0.72);
   const std::string text = libra(job + " --memory-cap " + std::to_string(cap)).out;
   EXPECT_THAT(text, testing::ContainsRegex("balanced  2  [0-9]+-[0-9]+ "));
   EXPECT_THAT(text, testing::ContainsRegex("balanced: [0-9]+ of 8 pools refetch"));
