@@ -63,7 +63,7 @@ InLanes::SharedGate InLanes::copy(const Tag& tag, const Transfer& transfer, bool
   Exchange one{tag, {}, {}, false};
   (send ? one.sends : one.receives).push_back(transfer);
   TransportDecorator::wait(TransportDecorator::post(one, lane), lane);
-  const auto done = std::make_shared<Gate>();
+  auto done = std::make_shared<Gate>();
   lane.enqueue([done] { done->open(); });
   return done;
 }
