@@ -72,6 +72,19 @@ constexpr Busy kBusy[] = {{"keep", BackwardMode::kKeep, 2, 4, false},
                           {"refetch_relays_kv_8", BackwardMode::kRefetch, 8, 8, true},
                           {"refetch_relays_m_1", BackwardMode::kRefetch, 2, 1, true}};
 
+// Forward and backward of one layer, so many times without a wait in between.
+void expect_right_passes(const PoolPlan& plan, Transport& transport, int passes) {
+  LayerDriver layer(plan, transport.worker(), 1);
+  Seat seat(transport);
+  const auto pipeliner = seat.pipeliner(plan);
+  for (int pass = 0; pass < passes; ++pass) {
+    layer.forward(*pipeliner, seat.stream);
+    layer.backward(*pipeliner, seat.stream);
+  }
+  seat.stream.synchronize();
+  EXPECT_EQ(layer.wrong_in_forward() + layer.wrong_in_backward(), "");
+}
+
 // Passes of a few layers on every worker of the busy plan, in the order that a test gives.
 class PassOrders : public ::testing::TestWithParam<Busy> {
  protected:
@@ -132,17 +145,7 @@ TEST_P(PassOrders, Hazard15RecomputedForwardServesTheBackward) {
 }
 
 TEST_P(PassOrders, ArenasAreReusedOverManyPasses) {
-  run([this](Transport& transport) {
-    LayerDriver layer(plan_, transport.worker(), 1);
-    Seat seat(transport);
-    const auto pipeliner = seat.pipeliner(plan_);
-    for (int pass = 0; pass < 20; ++pass) {
-      layer.forward(*pipeliner, seat.stream);
-      layer.backward(*pipeliner, seat.stream);
-    }
-    seat.stream.synchronize();
-    EXPECT_EQ(layer.wrong_in_forward() + layer.wrong_in_backward(), "");
-  });
+  run([this](Transport& transport) { expect_right_passes(plan_, transport, 20); });
 }
 
 // One worker is later than all others with everything: who does not wait for it has wrong results,
@@ -184,15 +187,8 @@ class OneQueue final : public TransportDecorator {
 
 TEST_P(PassOrders, AreRightOnASingleInOrderQueue) {
   const auto endpoints = decorated<OneQueue>(make_inproc_group(plan_.workers(), {}));
-  const auto errors = on_every_worker(endpoints, [this](Transport& transport) {
-    LayerDriver layer(plan_, transport.worker(), 1);
-    Seat seat(transport);
-    const auto pipeliner = seat.pipeliner(plan_);
-    layer.forward(*pipeliner, seat.stream);
-    layer.backward(*pipeliner, seat.stream);
-    seat.stream.synchronize();
-    EXPECT_EQ(layer.wrong_in_forward() + layer.wrong_in_backward(), "");
-  });
+  const auto errors = on_every_worker(
+      endpoints, [this](Transport& transport) { expect_right_passes(plan_, transport, 1); });
   EXPECT_THAT(errors, Each(IsEmpty()));
 }
 
@@ -202,17 +198,8 @@ TEST_P(PassOrders, AreRightWithCopiesInLanes) {
     SCOPED_TRACE(::testing::Message() << tokens << " tokens");
     const PoolPlan plan = busy_plan(GetParam(), tokens);
     const auto endpoints = decorated<InLanes>(make_inproc_group(plan.workers(), {}));
-    const auto errors = on_every_worker(endpoints, [&plan](Transport& transport) {
-      LayerDriver layer(plan, transport.worker(), 1);
-      Seat seat(transport);
-      const auto pipeliner = seat.pipeliner(plan);
-      for (int pass = 0; pass < 3; ++pass) {
-        layer.forward(*pipeliner, seat.stream);
-        layer.backward(*pipeliner, seat.stream);
-      }
-      seat.stream.synchronize();
-      EXPECT_EQ(layer.wrong_in_forward() + layer.wrong_in_backward(), "");
-    });
+    const auto errors = on_every_worker(
+        endpoints, [&plan](Transport& transport) { expect_right_passes(plan, transport, 3); });
     EXPECT_THAT(errors, Each(IsEmpty()));
   }
 }

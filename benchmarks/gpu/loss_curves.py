@@ -21,14 +21,18 @@ def losses(path):
 
 def distance(one, two):
     """Mean and largest absolute difference over the steps."""
-    assert len(one) == len(two), (len(one), len(two))
     differences = [abs(a - b) for a, b in zip(one, two)]
     return sum(differences) / len(differences), max(differences)
 
 
 def main(folder):
-    runs = {path.stem: losses(path) for path in sorted(pathlib.Path(folder).glob("*.json"))}
+    runs = {path.stem: losses(path) for path in sorted(pathlib.Path(folder).glob("*:*.json"))}
     seeds = [name for name in runs if name.startswith("none:")]
+    bases = {"none:" + name.split(":")[1] for name in runs}
+    if len(seeds) < 2 or not bases <= set(seeds) or len(set(map(len, runs.values()))) > 1:
+        sys.exit(f"{folder} holds {', '.join(runs) or 'no runs'}: there must be two seeds of none "
+                 "at least, as none:0.json, one for every other run's seed, and all must be as "
+                 "long")
     noise = min(distance(runs[a], runs[b])[0] for a, b in itertools.combinations(seeds, 2))
     print(f"{len(next(iter(runs.values())))} steps; two seeds of none: mean {noise:.4f} at least")
     failed = False
@@ -42,4 +46,6 @@ def main(folder):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
     sys.exit(main(sys.argv[1]))

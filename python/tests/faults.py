@@ -8,6 +8,7 @@ test_fault_scenarios.py, or as a program where there is no pytest:
 peer and nccl: between GPUs, which ranks share under peer if there are too few; cuda: both in turn.
 """
 
+import argparse
 import itertools
 import os
 import random
@@ -224,14 +225,19 @@ def run_scenarios(count, seed, place="cpu"):
             f"{DEADLINE}")
 
 
-def main(place, count="20", seed="0"):
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
+    parser.add_argument("place", choices=["cpu", "peer", "nccl", "cuda"])
+    parser.add_argument("count", nargs="?", type=int, default=20)
+    parser.add_argument("seed", nargs="?", type=int, default=0)
+    args = parser.parse_args()
     failed = 0
-    for each in ["peer", "nccl"] if place == "cuda" else [place]:
+    for each in ["peer", "nccl"] if args.place == "cuda" else [args.place]:
         if reason := missing(each):
             print(f"skipped {each}: {reason}", flush=True)
             continue
         try:
-            print(f"ok      {run_scenarios(int(count), int(seed), each)}", flush=True)
+            print(f"ok      {run_scenarios(args.count, args.seed, each)}", flush=True)
         except AssertionError as error:
             failed += 1
             print(f"FAILED  {each}: {error}", flush=True)
@@ -239,4 +245,4 @@ def main(place, count="20", seed="0"):
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(main())
