@@ -312,3 +312,10 @@ def closed_pool():
 
 def test_a_closed_pool_says_so(worlds):
     worlds(2).run(closed_pool)
+
+
+@pytest.mark.parametrize("said, queues", [("", 8), ("1", 1), ("32", 32), ("many", 8)])
+def test_a_gpu_has_eight_hardware_queues_unless_the_environment_says_otherwise(
+        said, queues, monkeypatch):
+    monkeypatch.setenv("CUDA_DEVICE_MAX_CONNECTIONS", said)
+    assert _pool._connections() == queues
