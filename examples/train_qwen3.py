@@ -214,13 +214,8 @@ def line_of(figures, steps):
     return line
 
 
-def main():
-    args = arguments()
-    on_gpu = torch.cuda.is_available()
-    device = own_device() if on_gpu else torch.device("cpu")
-    if on_gpu:
-        torch.cuda.set_device(device)
-    dist.init_process_group("gloo" if not on_gpu or shares_gpus() else "nccl")
+def train(args, device):
+    on_gpu = device.type == "cuda"
     dtype = {"bf16": torch.bfloat16, "fp32": torch.float32, "fp64": torch.float64,
              None: torch.bfloat16 if on_gpu else torch.float32}[args.dtype]
 
@@ -268,7 +263,17 @@ def main():
         if log:
             print(json.dumps(figures), file=log, flush=True)
     pool.close()
-    dist.destroy_process_group()
+
+
+def main():
+    args = arguments()
+    on_gpu = torch.cuda.is_available()
+    device = own_device() if on_gpu else torch.device("cpu")
+    if on_gpu:
+        torch.cuda.set_device(device)
+    dist.init_process_group("gloo" if not on_gpu or shares_gpus() else "nccl")
+    train(args, device)
+    dist.destroy_process_group()  # without the model, whose DDP would end it holding the GIL
 
 
 if __name__ == "__main__":

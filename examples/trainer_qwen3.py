@@ -38,14 +38,16 @@ def made_up_documents():
     return [(7 * n + 3 * torch.arange(tokens)) % VOCABULARY for n, tokens in enumerate(lengths)]
 
 
-def main():
+def arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--pool", type=int, default=1, help="P, replicas that balance together")
     parser.add_argument("--cp", type=int, default=1, help="ranks that share a sequence")
     parser.add_argument("--gbs", type=int, default=4, help="packed sequences of a step")
     parser.add_argument("--steps", type=int, default=6)
-    args = parser.parse_args()
+    return parser.parse_args()
 
+
+def train(args):
     on_gpu = torch.cuda.is_available()
     training = TrainingArguments(  # before the pool: it starts torch.distributed
         "trainer_qwen3", max_steps=args.steps, per_device_train_batch_size=1, use_cpu=not on_gpu,
@@ -70,7 +72,11 @@ def main():
     trainer = PooledTrainer(model, training, train_dataset=documents, sampler=sampler)
     trainer.train()
     pool.close()
-    if dist.is_initialized():
+
+
+def main():
+    train(arguments())
+    if dist.is_initialized():  # without the model, whose DDP would end the group holding the GIL
         dist.destroy_process_group()
 
 
