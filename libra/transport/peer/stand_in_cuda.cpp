@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -56,7 +57,10 @@ cudaError_t enqueue(cudaStream_t stream, Work work) {
 }
 
 StandInStream& stream_of(cudaStream_t stream) { return *reinterpret_cast<StandInStream*>(stream); }
-StandInEvent& event_of(cudaEvent_t event) { return *reinterpret_cast<StandInEvent*>(event); }
+/// Shared with the streams that still refer to it.
+using EventHandle = std::shared_ptr<StandInEvent>;
+
+EventHandle& event_of(cudaEvent_t event) { return *reinterpret_cast<EventHandle*>(event); }
 
 cudaError_t map_block(const Handle& handle, int flags, void** block) {
   const int file = shm_open(handle.name, flags, S_IRUSR | S_IWUSR);
@@ -136,37 +140,34 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
-  *event = reinterpret_cast<cudaEvent_t>(new StandInEvent);
+  *event = reinterpret_cast<cudaEvent_t>(new EventHandle(std::make_shared<StandInEvent>()));
   return cudaSuccess;
 }
 cudaError_t cudaEventCreate(cudaEvent_t* event) { return cudaEventCreateWithFlags(event, 0); }
-// Streams may still refer to it; tests have few.
-cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  delete &event_of(event);
+  return cudaSuccess;
+}
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  StandInEvent& recorded = event_of(event);
-  std::uint64_t count = 0;
-  {
-    const std::lock_guard lock(recorded.mutex);
-    count = ++recorded.recorded;
-  }
-  return enqueue(stream, [&recorded, count] { recorded.reach(count); });
+  return enqueue(stream, [recorded = event_of(event), count = event_of(event)->record()] {
+    recorded->reach(count);
+  });
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
-  StandInEvent& asked = event_of(event);
-  const std::lock_guard lock(asked.mutex);
-  return asked.reached >= asked.recorded ? cudaSuccess : cudaErrorNotReady;
+  return event_of(event)->has_happened() ? cudaSuccess : cudaErrorNotReady;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  event_of(event).await(event_of(event).latest());
+  event_of(event)->await(event_of(event)->latest());
   return cudaSuccess;
 }
 cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t start, cudaEvent_t end) {
-  *ms = std::chrono::duration<float, std::milli>(event_of(end).at - event_of(start).at).count();
+  *ms = std::chrono::duration<float, std::milli>(event_of(end)->at - event_of(start)->at).count();
   return cudaSuccess;
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
-  StandInEvent& awaited = event_of(event);
-  return enqueue(stream, [&awaited, count = awaited.latest()] { awaited.await(count); });
+  return enqueue(stream, [awaited = event_of(event), count = event_of(event)->latest()] {
+    awaited->await(count);
+  });
 }
 
 cudaError_t cudaMemcpy(void* dst, const void* src, std::size_t count, cudaMemcpyKind) {

@@ -77,6 +77,14 @@ struct StandInEvent {
   std::uint64_t reached = 0;
   std::chrono::steady_clock::time_point at;
 
+  std::uint64_t record() {
+    const std::lock_guard lock(mutex);
+    return ++recorded;
+  }
+  bool has_happened() {
+    const std::lock_guard lock(mutex);
+    return reached >= recorded;
+  }
   std::uint64_t latest() {
     const std::lock_guard lock(mutex);
     return recorded;
