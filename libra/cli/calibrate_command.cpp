@@ -107,11 +107,13 @@ void calibrate_profile(const Options& options, const Console& console, Report& r
   if (!options.name.empty()) data.name = options.name;
   report.write(options.output, format_device_profile(data));
   report.text() << fmt::format(
-      "device   {}: {:.1f} us a call, {:.0f} ns an entry forward, {:.0f} ns backward\n"
+      "device   {}: {:.1f} us a call, {:.0f} ns an entry forward, {:.0f} ns backward, additions "
+      "at {:.0f} GB/s\n"
       "profile  {}\n",
       data.name, static_cast<double>(data.launch_ps) * 1e-6,
       static_cast<double>(data.forward.entry_ps) * 1e-3,
-      static_cast<double>(data.backward.entry_ps) * 1e-3, options.output);
+      static_cast<double>(data.backward.entry_ps) * 1e-3,
+      static_cast<double>(data.add_mb_per_s) * 1e-3, options.output);
   json["name"] = data.name;
   json["launch_us"] = static_cast<double>(data.launch_ps) * 1e-6;
 }

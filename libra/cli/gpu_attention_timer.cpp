@@ -129,4 +129,18 @@ double GpuAttentionTimer::backward_seconds(const TimedCall& call, int repetition
       repetitions);
 }
 
+double GpuAttentionTimer::added_bytes_per_second(int repetitions) {
+  constexpr double kReadReadWrite = 3;
+  const BackwardTensors gradients = impl_->tensors.accumulating();
+  TensorView sum = gradients.dk;
+  sum.heads = 1;
+  TensorView share = gradients.dv;
+  share.heads = 1;
+  share.row_stride = share.head_stride = share.dim;
+  const double seconds =
+      impl_->seconds([&] { impl_->attention.add(share, sum, impl_->stream); }, repetitions);
+  return kReadReadWrite * static_cast<double>(sum.rows * sum.dim * element_bytes(sum.dtype)) /
+         seconds;
+}
+
 }  // namespace libra::cli

@@ -57,6 +57,9 @@ class GpuAttentionTimer {
   double forward_seconds(const TimedCall& call, int repetitions);
   double backward_seconds(const TimedCall& call, int repetitions);
 
+  /// Read and written by additions of one KV head's gradient, as it comes from a peer; likewise.
+  double added_bytes_per_second(int repetitions);
+
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;

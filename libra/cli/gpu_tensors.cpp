@@ -33,6 +33,8 @@ void fill_random(std::byte* memory, std::int64_t bytes) {
     check_cuda(cudaMemcpy(memory + done, memory, at(more), cudaMemcpyDeviceToDevice), "cudaMemcpy");
     done += more;
   }
+  // Copies on the device are not awaited otherwise: what is measured next would run beside them.
+  check_cuda(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
 }
 
 GpuTensors::GpuTensors(std::int32_t device, std::int64_t rows, std::int32_t q_heads,

@@ -235,6 +235,7 @@ DeviceProfileData measure_profile(const CalibrationOptions& options, const OnSte
   data.source = "measured by libra calibrate: cuDNN, bf16, head dimension 128";
   data.launch_ps = std::llround(calibrator.launch * kPs);
   data.multiprocessors = properties.multiProcessorCount;
+  data.add_mb_per_s = std::llround(timer.added_bytes_per_second(options.repetitions) * 1e-6);
   data.forward =
       calibrator.measure(&GpuAttentionTimer::forward_seconds, &TimedCall::forward_flops, true);
   data.backward =

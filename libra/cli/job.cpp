@@ -48,9 +48,9 @@ std::optional<Cluster> cluster_of(const PoolOptions& options) {
   return cluster;
 }
 
-PieceCost piece_cost(const std::shared_ptr<const DeviceProfile>& device) {
-  if (!device) return flops_cost;
-  return seconds_cost(device);
+ComputeCost cost_of(const std::shared_ptr<const DeviceProfile>& device) {
+  if (!device) return {flops_cost, nullptr};
+  return compute_cost(device);
 }
 
 }  // namespace
@@ -68,7 +68,7 @@ Job::Job(const JobOptions& options, const std::vector<PlacerKind>& default_place
       placers_(placer_plans(options.pool, model_.attention, default_placers)),
       cluster_(cluster_of(options.pool)),
       device_(load_device(options, cluster_, model_.attention)),
-      piece_cost_(piece_cost(device_)) {
+      cost_(cost_of(device_)) {
   check_packing_options(options.corpus.packing);
   corpus_ = std::make_unique<const Corpus>(read(options.corpus));
   windows_ = std::make_unique<WindowStream>(*corpus_, window_options(options));
@@ -87,7 +87,7 @@ std::vector<std::int64_t> Job::costs(const JobWindow& window) const {
   for (const PackedSequence& sequence : window.sequences) {
     std::int64_t cost = 0;
     for (const std::int64_t tokens : sequence.sample_tokens) {
-      cost += piece_cost_({0, tokens}, device_ ? model_.attention.q_heads : 1);
+      cost += cost_.piece({0, tokens}, device_ ? model_.attention.q_heads : 1);
     }
     costs.push_back(cost);
   }
@@ -106,9 +106,9 @@ PoolAssignment Job::group(std::span<const std::int64_t> costs) const {
 
 PoolPlan Job::plan(const PlanOptions& options, std::vector<PackedSequence> sequences) const {
   const std::optional<std::int64_t>& cap = options_.pool.memory_cap;
-  if (cap) return make_plan_within(options, sequences, *cap, piece_cost_);
-  if (cluster_) return make_plan_for(*cluster_, options, sequences, piece_cost_);
-  return make_plan(options, std::move(sequences), piece_cost_);
+  if (cap) return make_plan_within(options, sequences, *cap, cost_.piece);
+  if (cluster_) return make_plan_for(*cluster_, options, sequences, cost_);
+  return make_plan(options, std::move(sequences), cost_.piece);
 }
 
 std::vector<PackedSequence> sequences_of(const JobWindow& window,

@@ -73,7 +73,7 @@ class Job {
   std::vector<PlacerPlan> placers_;
   std::optional<Cluster> cluster_;
   std::shared_ptr<const DeviceProfile> device_;  // null: FLOPs
-  PieceCost piece_cost_;
+  ComputeCost cost_;
   std::unique_ptr<const Corpus> corpus_;
   std::unique_ptr<WindowStream> windows_;
 };

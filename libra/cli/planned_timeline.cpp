@@ -10,9 +10,10 @@ namespace {
 
 std::int64_t nanoseconds(double seconds) { return std::llround(seconds * 1e9); }
 
-// Interval 0 is the local work, the last one has no computation.
-std::string name_of(const char* pass, std::size_t interval) {
+// Interval 0 is the local work; the last one comes after all exchange.
+std::string name_of(const char* pass, std::size_t interval, std::size_t intervals) {
   if (interval == 0) return fmt::format("{} local", pass);
+  if (interval + 1 == intervals) return fmt::format("{} additions", pass);
   return fmt::format("{} chunk {}", pass, interval - 1);
 }
 
@@ -25,7 +26,8 @@ void add_pass(const char* pass, const std::vector<PassInterval>& intervals, doub
   for (std::size_t i = 0; i < intervals.size(); ++i) {
     const PassInterval& interval = intervals[i];
     const double begin = offset_s + interval.begin_s;
-    add_slice(compute, name_of(pass, i), begin, offset_s + interval.compute_end_s);
+    add_slice(compute, name_of(pass, i, intervals.size()), begin,
+              offset_s + interval.compute_end_s);
     add_slice(exchange, fmt::format("{} exchange {}", pass, i), begin,
               offset_s + interval.exchange_end_s);
   }

@@ -10,7 +10,7 @@ TEST(PlannedTimeline, ShowsComputationBesideExchangeAndBackwardAfterTheSlowestFo
   const WorkerSchedule busy{{{0, 0.002, 0}, {0.002, 0.005, 0.003}, {0.005, 0.005, 0.006}},
                             {{0, 0.001, 0}, {0.001, 0.001, 0.001}, {0.001, 0.001, 0.001}}};
   const WorkerSchedule alone{{{0, 0.001, 0}, {0.001, 0.001, 0.001}, {0.001, 0.001, 0.001}},
-                             {{0, 0.004, 0}, {0.004, 0.004, 0.004}, {0.004, 0.004, 0.004}}};
+                             {{0, 0.004, 0}, {0.004, 0.004, 0.004}, {0.004, 0.005, 0.004}}};
   const TraceProcess process = planned_timeline("reserve, planned", {busy, alone});
   ASSERT_EQ(process.tracks.size(), 4U);
   const std::vector<TraceSlice>& compute = process.tracks[0].slices;
@@ -25,7 +25,9 @@ TEST(PlannedTimeline, ShowsComputationBesideExchangeAndBackwardAfterTheSlowestFo
   ASSERT_EQ(exchange.size(), 2U);
   EXPECT_EQ(exchange[1].begin_ns, 5'000'000);
   EXPECT_EQ(exchange[1].end_ns, 6'000'000);
-  EXPECT_EQ(process.tracks[2].slices.back().begin_ns, 6'000'000);
+  EXPECT_EQ(process.tracks[2].slices[1].begin_ns, 6'000'000);
+  EXPECT_EQ(process.tracks[2].slices[2].name, "backward additions");
+  EXPECT_EQ(process.tracks[2].slices[2].end_ns, 11'000'000);
   EXPECT_TRUE(process.tracks[3].slices.empty());
 }
 

@@ -15,8 +15,9 @@ namespace {
 __extension__ using Wide = unsigned __int128;
 
 constexpr std::int64_t kMaxConstantPs = 1'000'000'000'000;  // a second
-constexpr std::int64_t kMeasuredDims = 256;                 // head_dim + value_dim
-constexpr std::int64_t kForwardMilliflops = 2000;           // per unit of head_dim + value_dim
+constexpr std::int64_t kMaxMbPerS = 1'000'000'000'000;
+constexpr std::int64_t kMeasuredDims = 256;        // head_dim + value_dim
+constexpr std::int64_t kForwardMilliflops = 2000;  // per unit of head_dim + value_dim
 constexpr std::int64_t kBackwardMilliflops = 5000;
 
 // work * milliflops / rate: 1e-3 FLOP over 1e9 FLOP/s is a picosecond. The rate comes as its
@@ -53,6 +54,7 @@ DeviceProfileData validated(DeviceProfileData data) {
   check_between("launch_ps", data.launch_ps, 0, kMaxConstantPs);
   check_between("multiprocessors", data.multiprocessors, 1, 1 << 16);
   check_between("block_tokens", data.block_tokens, 1, 1 << 16);
+  check_between("add_mb_per_s", data.add_mb_per_s, 1, kMaxMbPerS);
   check_pass("forward", data.forward);
   check_pass("backward", data.backward);
   return data;
@@ -111,6 +113,14 @@ std::int64_t DeviceProfile::call_ps(const Pass& pass, const std::vector<TokenRan
     longest = std::max(longest, time.longest_block_ps);
   }
   return together == 0 ? 0 : data_.launch_ps + std::max(together, longest);
+}
+
+std::int64_t DeviceProfile::add_ps(std::int64_t bytes) const {
+  constexpr std::uint64_t kPsPerByteAtOneMbPerS = 1'000'000;
+  const Wide time = Wide{static_cast<std::uint64_t>(bytes)} * kPsPerByteAtOneMbPerS /
+                    static_cast<std::uint64_t>(data_.add_mb_per_s);
+  constexpr Wide kMax{static_cast<std::uint64_t>(kMaxEntryPs)};
+  return static_cast<std::int64_t>(std::min(time, kMax));
 }
 
 std::int64_t DeviceProfile::forward_call_ps(const std::vector<TokenRange>& entries,

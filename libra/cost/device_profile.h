@@ -38,6 +38,7 @@ struct DeviceProfileData {
   std::int64_t launch_ps = 0;        ///< per call
   std::int32_t multiprocessors = 1;  ///< blocks that run at the same time
   std::int32_t block_tokens = 128;   ///< queries (forward) or keys (backward) of one block
+  std::int64_t add_mb_per_s = 1;     ///< read and written by fp32 additions of gradients
   Pass forward;
   Pass backward;
 
@@ -85,6 +86,10 @@ class DeviceProfile {
   /// not divide evenly among multiprocessors are not modelled: up to one longest block too short.
   std::int64_t forward_call_ps(const std::vector<TokenRange>& entries, std::int32_t heads) const;
   std::int64_t backward_call_ps(const std::vector<TokenRange>& entries, std::int32_t heads) const;
+
+  /// Time in which the additions that sum up gradients read and write so many bytes. Requires bytes
+  /// of at least 0.
+  std::int64_t add_ps(std::int64_t bytes) const;
 
   const std::string& name() const { return data_.name; }
   const std::string& source() const { return data_.source; }

@@ -18,6 +18,7 @@ using nlohmann::ordered_json;
 constexpr double kPsPerNs = 1e3;
 constexpr double kPsPerUs = 1e6;
 constexpr double kGflopsPerTflops = 1e3;
+constexpr double kMbPerGb = 1e3;
 constexpr double kMaxWhole = 1e15;  // beyond it a double does not hold every whole number
 
 // Rounds once, here, to whole units; everything later is whole-number arithmetic.
@@ -68,14 +69,15 @@ DeviceProfileData::Pass read_pass(const JsonObject& object) {
 
 DeviceProfile parse_device_profile(const std::string& text, const std::string& where) {
   const JsonObject file = parse_json_object(text, where);
-  file.allow_only(
-      {"name", "source", "launch_us", "multiprocessors", "block_tokens", "forward", "backward"});
+  file.allow_only({"name", "source", "launch_us", "multiprocessors", "block_tokens", "add_gb_per_s",
+                   "forward", "backward"});
   DeviceProfileData data;
   data.name = file.text("name");
   data.source = file.text("source");
   data.launch_ps = read_constant_ps(file, "launch_us", kPsPerUs);
   data.multiprocessors = file.integer32("multiprocessors");
   data.block_tokens = file.integer32("block_tokens");
+  data.add_mb_per_s = to_whole(file.number("add_gb_per_s"), kMbPerGb);
   data.forward = read_pass(file.object("forward"));
   data.backward = read_pass(file.object("backward"));
   try {
@@ -140,6 +142,7 @@ std::string format_device_profile(const DeviceProfileData& data) {
   object["launch_us"] = static_cast<double>(data.launch_ps) / kPsPerUs;
   object["multiprocessors"] = data.multiprocessors;
   object["block_tokens"] = data.block_tokens;
+  object["add_gb_per_s"] = static_cast<double>(data.add_mb_per_s) / kMbPerGb;
   object["forward"] = pass_to_json(data.forward);
   object["backward"] = pass_to_json(data.backward);
   return object.dump(2) + "\n";

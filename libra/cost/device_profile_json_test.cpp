@@ -19,6 +19,7 @@ DeviceProfileData toy() {
   data.launch_ps = 1'500'000;
   data.multiprocessors = 4;
   data.block_tokens = 64;
+  data.add_mb_per_s = 1'234'500;
   data.forward = {250'000, {{64, 128}, {256}, {1, 2}, {1000, 2000, 3001, 4000}}};
   data.backward = {500'001, {{64}, {256}, {1}, {999}}};
   return data;
@@ -104,7 +105,7 @@ TEST(LoadDeviceProfile, RefusesWhatIsNoJsonObjectOrNoFile) {
   EXPECT_THAT(complaint_about_file("rates, rates"), HasSubstr("is not JSON"));
   EXPECT_THAT(complaint_about_file("7"), HasSubstr("must be a JSON object"));
   EXPECT_THAT(complaint_about_file(R"({"name": "x", "source": "y", "launch_us": 1,
-      "multiprocessors": 1, "block_tokens": 1, "forward": 3})"),
+      "multiprocessors": 1, "block_tokens": 1, "add_gb_per_s": 1, "forward": 3})"),
               HasSubstr("field 'forward' must be a JSON object"));
   EXPECT_THROW(load_device_profile("no/such/file.json"), InputError);
 }

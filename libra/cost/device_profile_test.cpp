@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "libra/base/check.h"
@@ -153,6 +154,18 @@ TEST(DeviceProfile, SaturatesInsteadOfOverflowing) {
   const DeviceProfile profile = DeviceProfile(slow).for_shape({4096, 1, kMaxHeadDim, kMaxHeadDim});
   EXPECT_EQ(profile.forward_ps({0, DeviceProfile::kMaxSampleTokens}, kMaxHeads),
             DeviceProfile::kMaxEntryPs);
+}
+
+TEST(DeviceProfile, AdditionsTakeAsLongAsTheirBytes) {
+  DeviceProfileData data = h200().data();
+  data.add_mb_per_s = 2000;
+  EXPECT_EQ(DeviceProfile(data).add_ps(3000), 1'500'000);
+  EXPECT_EQ(DeviceProfile(data).add_ps(0), 0);
+  data.add_mb_per_s = 1;
+  EXPECT_EQ(DeviceProfile(data).add_ps(std::numeric_limits<std::int64_t>::max()),
+            DeviceProfile::kMaxEntryPs);
+  data.add_mb_per_s = 0;
+  EXPECT_THROW(DeviceProfile{data}, ConfigError);
 }
 
 TEST(DeviceProfile, RefusesEntriesOutsideItsRange) {

@@ -62,7 +62,7 @@ std::int32_t balanced_choice(PartialPlacement& placement, const PlacementProblem
 // Heaviest first, each to the lightest worker, whatever it moves.
 std::vector<std::int32_t> place_by_load(const PlacementProblem& problem) {
   std::vector<std::int32_t> destination(at(problem.tiling.tiles()));
-  std::vector<std::int64_t> load(at(problem.layout.workers()), 0);
+  std::vector<std::int64_t> load = problem.first_load();
   for (const std::int32_t tile : heaviest_first(problem.tiling, problem.tiling.head_shards)) {
     const auto lightest = std::min_element(load.begin(), load.end());
     destination[at(tile)] = static_cast<std::int32_t>(lightest - load.begin());
@@ -81,7 +81,7 @@ PlacementState repaired(PlacementState state, const PlacementProblem& problem,
                         const TileTraffic& traffic) {
   repair(state, traffic, problem.cap);
   if (keeps_cap(state, problem.cap)) return state;
-  PlacementState other(problem.tiling, problem.layout.workers(), place_by_load(problem));
+  PlacementState other(problem.tiling, problem.first_load(), place_by_load(problem));
   repair(other, traffic, problem.cap);
   if (keeps_cap(other, problem.cap)) return other;
   return state;
@@ -94,7 +94,7 @@ std::vector<std::int32_t> place_balanced(const PlacementProblem& problem) {
   for (const std::int32_t tile : shard_by_shard(problem)) {
     placement.put(tile, balanced_choice(placement, problem, tile));
   }
-  PlacementState state(problem.tiling, problem.layout.workers(), placement.take());
+  PlacementState state(problem.tiling, problem.first_load(), placement.take());
   const std::int64_t steps = search_steps(problem.options.search_us);
   if (keeps_cap(state, problem.cap) && steps == 0) return state.take();
   const TileTraffic traffic(problem.options, problem.layout, problem.tiling);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -116,7 +117,8 @@ class PassPrediction {
   std::vector<double> relayed_;  // by node: until its relays have keys from elsewhere
 };
 
-constexpr std::int64_t kLeastLooserTau = 10'000;  // 1%
+constexpr std::int64_t kLeastLooserTau = 10'000;                           // 1%
+constexpr std::int64_t kWhole = std::numeric_limits<std::int64_t>::max();  // no tile is cut
 
 bool spans_nodes(const PlanOptions& options, const std::vector<PackedSequence>& sequences) {
   return std::ssize(sequences) * std::int64_t{options.cp} > options.gpus_per_node;
@@ -142,6 +144,13 @@ PoolPlan with_tau(const PoolPlan& plan, std::int32_t tau_ppm) {
   return looser;
 }
 
+// By worker, picoseconds of additions.
+std::vector<std::int64_t> addition_times(const PoolPlan& plan, const ComputeCost& cost) {
+  std::vector<std::int64_t> times = addition_bytes(plan);
+  std::transform(times.begin(), times.end(), times.begin(), cost.additions);
+  return times;
+}
+
 PoolPlan without_relays(const PoolPlan& plan) {
   PoolPlan direct = plan;
   direct.options.node_fetch = false;
@@ -161,8 +170,11 @@ std::optional<PlanOptions> finer(const PlanOptions& options) {
 // The plan of the least predicted time so far.
 class Fastest {
  public:
-  Fastest(const Cluster& cluster, PoolPlan plan)
-      : cluster_(cluster), plan_(std::move(plan)), seconds_(predicted_seconds(plan_, cluster)) {}
+  Fastest(const Cluster& cluster, const ComputeCost& cost, PoolPlan plan)
+      : cluster_(cluster),
+        cost_(cost),
+        plan_(std::move(plan)),
+        seconds_(predicted_seconds(plan_, cluster, cost)) {}
 
   const PoolPlan& plan() const { return plan_; }
   PoolPlan take() { return std::move(plan_); }
@@ -170,14 +182,15 @@ class Fastest {
   // Whether its exchange costs enough to look for another.
   bool waits_for_links() const {
     constexpr double kWorthIt = 1.02;
-    const double compute =
-        static_cast<double>(plan_.placement.heaviest()) * 1e-12 / cluster_.device_speed;
-    return seconds_ > compute * kWorthIt;
+    const std::vector<std::int64_t> additions = addition_times(plan_, cost_);
+    const std::int64_t compute =
+        plan_.placement.heaviest() + *std::max_element(additions.begin(), additions.end());
+    return seconds_ > static_cast<double>(compute) * 1e-12 / cluster_.device_speed * kWorthIt;
   }
 
   // Whether it is the one now. Among equals the later one: it moves less.
   bool offer(PoolPlan plan) {
-    const double seconds = predicted_seconds(plan, cluster_);
+    const double seconds = predicted_seconds(plan, cluster_, cost_);
     if (seconds > seconds_) return false;
     seconds_ = seconds;
     plan_ = std::move(plan);
@@ -186,34 +199,57 @@ class Fastest {
 
  private:
   const Cluster& cluster_;
+  const ComputeCost& cost_;
   PoolPlan plan_;
   double seconds_;
 };
 
+// Homes of long samples add up what each guest computed, and should compute less themselves. How
+// much it is hangs on the placement, so it is planned again with what it was, twice.
+// `max_tile_pairs`: as wished.
+void offer_with_additions(Fastest& fastest, const ComputeCost& cost, std::int64_t max_tile_pairs) {
+  constexpr int kRounds = 2;
+  constexpr std::int64_t kWorthIt = 200;  // a half percent of the mean load
+  for (int round = 0; round < kRounds; ++round) {
+    const PoolPlan& plan = fastest.plan();
+    const std::vector<std::int64_t>& load = plan.placement.load;
+    const std::int64_t mean =
+        std::accumulate(load.begin(), load.end(), std::int64_t{0}) / std::ssize(load);
+    std::vector<std::int64_t> times = addition_times(plan, cost);
+    if (*std::max_element(times.begin(), times.end()) <= mean / kWorthIt) return;
+    for (std::int64_t& time : times) time = std::min(time, mean);
+    PlanOptions options = plan.options;
+    if (options.max_tile_pairs != kWhole) options.max_tile_pairs = max_tile_pairs;
+    if (!fastest.offer(make_plan(options, plan.sequences, cost.piece, times))) return;
+  }
+}
+
 }  // namespace
 
-double predicted_seconds(const PoolPlan& plan, const Cluster& cluster) {
+double predicted_seconds(const PoolPlan& plan, const Cluster& cluster, const ComputeCost& cost) {
   constexpr double kPico = 1e-12;
   constexpr double kForwardShare = 1 / 3.5;  // by FLOPs
   const PassPrediction forward(plan, cluster, forward_row_traffic(plan));
   const PassPrediction backward(plan, cluster, backward_row_traffic(plan, plan.options.backward));
+  const std::vector<std::int64_t> additions = addition_times(plan, cost);
+  const double per_ps = kPico / cluster.device_speed;
   double slowest = 0;
   for (std::int32_t worker = 0; worker < plan.workers(); ++worker) {
-    const double compute =
-        static_cast<double>(plan.placement.load[at(worker)]) * kPico / cluster.device_speed;
+    const double compute = static_cast<double>(plan.placement.load[at(worker)]) * per_ps;
     slowest = std::max(slowest, forward.seconds(worker, compute * kForwardShare) +
-                                    backward.seconds(worker, compute * (1 - kForwardShare)));
+                                    backward.seconds(worker, compute * (1 - kForwardShare)) +
+                                    static_cast<double>(additions[at(worker)]) * per_ps);
   }
   return slowest;
 }
 
 PoolPlan make_plan_for(const Cluster& cluster, const PlanOptions& options,
-                       const std::vector<PackedSequence>& sequences, const PieceCost& picoseconds) {
+                       const std::vector<PackedSequence>& sequences, const ComputeCost& cost) {
   PlanOptions wished = options;
   wished.gpus_per_node = cluster.gpus_per_node;
-  if (!looks_at_links(options.placer)) return make_plan(wished, sequences, picoseconds);
+  if (!looks_at_links(options.placer)) return make_plan(wished, sequences, cost.piece);
   wished.node_fetch = options.node_fetch || spans_nodes(wished, sequences);
-  Fastest fastest(cluster, make_plan(wished, sequences, picoseconds));
+  Fastest fastest(cluster, cost, make_plan(wished, sequences, cost.piece));
   const auto offer_direct = [&](const PoolPlan& plan) {
     if (!options.node_fetch && has_relays(plan.exchange)) fastest.offer(without_relays(plan));
   };
@@ -226,12 +262,12 @@ PoolPlan make_plan_for(const Cluster& cluster, const PlanOptions& options,
   const auto offer_whole = [&] {
     if (fastest.plan().options.max_tile_pairs == wished.max_tile_pairs) return;
     PlanOptions whole = wished;
-    whole.max_tile_pairs = std::numeric_limits<std::int64_t>::max();
-    fastest.offer(make_plan(whole, sequences, picoseconds));
+    whole.max_tile_pairs = kWhole;
+    fastest.offer(make_plan(whole, sequences, cost.piece));
   };
   offer_whole();
   for (auto halves = finer(wished); halves && fastest.waits_for_links(); halves = finer(*halves)) {
-    if (!fastest.offer(make_plan(*halves, sequences, picoseconds))) break;
+    if (!fastest.offer(make_plan(*halves, sequences, cost.piece))) break;
     wished = *halves;
     offer_whole();
   }
@@ -239,6 +275,7 @@ PoolPlan make_plan_for(const Cluster& cluster, const PlanOptions& options,
     tau = std::clamp<std::int64_t>(tau * 4, kLeastLooserTau, kMaxTauPpm);
     if (!fastest.offer(with_tau(fastest.plan(), static_cast<std::int32_t>(tau)))) break;
   }
+  offer_with_additions(fastest, cost, options.max_tile_pairs);
   offer_direct(home);
   fastest.offer(std::move(home));
   offer_direct(PoolPlan(fastest.plan()));

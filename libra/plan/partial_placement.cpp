@@ -30,7 +30,7 @@ PartialPlacement::PartialPlacement(const PlacementProblem& problem)
     : tiling_(problem.tiling),
       cap_(problem.cap),
       ledger_(problem.options, problem.layout, problem.tiling),
-      load_(at(problem.layout.workers()), 0),
+      load_(problem.first_load()),
       unplaced_(at(problem.layout.workers()), 0),
       destination_(at(problem.tiling.tiles()), 0) {
   for (std::int32_t tile = 0; tile < tiling_.tiles(); ++tile) {

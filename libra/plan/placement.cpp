@@ -39,8 +39,9 @@ std::vector<std::int32_t> destinations(const PlacementProblem& problem) {
   return {};
 }
 
-std::int64_t cap_of(const PlanOptions& options, const HomeLayout& layout, const Tiling& tiling) {
-  std::int64_t total = 0;
+std::int64_t cap_of(const PlanOptions& options, const HomeLayout& layout, const Tiling& tiling,
+                    const std::vector<std::int64_t>& other_work) {
+  std::int64_t total = std::accumulate(other_work.begin(), other_work.end(), std::int64_t{0});
   for (const Block& block : tiling.blocks) total += block.cost * tiling.head_shards;
   return load_cap(total, options.tau_ppm, layout.workers());
 }
@@ -56,9 +57,16 @@ double Placement::max_over_mean() const {
          static_cast<double>(total);
 }
 
-Placement place_tiles(const PlanOptions& options, const HomeLayout& layout, const Tiling& tiling) {
-  const PlacementProblem problem{options, layout, tiling, cap_of(options, layout, tiling)};
-  return with_destinations(options, layout, tiling, destinations(problem));
+Placement place_tiles(const PlanOptions& options, const HomeLayout& layout, const Tiling& tiling,
+                      const std::vector<std::int64_t>& other_work) {
+  const PlacementProblem problem{options, layout, tiling,
+                                 cap_of(options, layout, tiling, other_work), other_work};
+  Placement placement = with_destinations(options, layout, tiling, destinations(problem));
+  placement.cap = problem.cap;
+  for (std::size_t worker = 0; worker < other_work.size(); ++worker) {
+    placement.load[worker] += other_work[worker];
+  }
+  return placement;
 }
 
 Placement with_destinations(const PlanOptions& options, const HomeLayout& layout,
@@ -69,7 +77,7 @@ Placement with_destinations(const PlanOptions& options, const HomeLayout& layout
   }
   Placement placement;
   placement.load.assign(at(layout.workers()), 0);
-  placement.cap = cap_of(options, layout, tiling);
+  placement.cap = cap_of(options, layout, tiling, {});
   for (std::int32_t tile = 0; tile < tiling.tiles(); ++tile) {
     const std::int32_t worker = destination[at(tile)];
     if (worker < 0 || worker >= layout.workers()) {

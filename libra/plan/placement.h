@@ -32,7 +32,10 @@ struct Placement {
 };
 
 /// Deterministic: integers only, ties to the lower tile and worker. O(tiles x workers).
-Placement place_tiles(const PlanOptions& options, const HomeLayout& layout, const Tiling& tiling);
+/// `other_work`: by worker, what it has to do besides tiles, in their cost unit; empty: nothing. It
+/// is balanced together with the tiles, and a part of the loads and the cap that are given.
+Placement place_tiles(const PlanOptions& options, const HomeLayout& layout, const Tiling& tiling,
+                      const std::vector<std::int64_t>& other_work = {});
 
 /// The placement that sends tile t to destination[t]: loads and cap are computed, nothing is
 /// decided. Throws PlanError unless there is one destination within the workers for each tile.

@@ -6,12 +6,12 @@
 
 namespace libra {
 
-PlacementState::PlacementState(const Tiling& tiling, std::int32_t workers,
+PlacementState::PlacementState(const Tiling& tiling, std::vector<std::int64_t> load,
                                std::vector<std::int32_t> destination)
     : tiling_(tiling),
       destination_(std::move(destination)),
-      load_(at(workers), 0),
-      tiles_at_(at(workers)),
+      load_(std::move(load)),
+      tiles_at_(load_.size()),
       position_(destination_.size()) {
   for (std::int32_t tile = 0; tile < tiles(); ++tile) add(tile, where(tile));
 }

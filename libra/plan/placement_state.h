@@ -14,7 +14,9 @@ namespace libra {
 
 class PlacementState {
  public:
-  PlacementState(const Tiling& tiling, std::int32_t workers, std::vector<std::int32_t> destination);
+  /// `load`: by worker, without any tile.
+  PlacementState(const Tiling& tiling, std::vector<std::int64_t> load,
+                 std::vector<std::int32_t> destination);
 
   std::int32_t workers() const { return static_cast<std::int32_t>(load_.size()); }
   std::int32_t tiles() const { return static_cast<std::int32_t>(destination_.size()); }

@@ -1,6 +1,7 @@
 // The placers behind place_tiles (placement.h). Each gives the destination worker of every tile.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -14,7 +15,15 @@ struct PlacementProblem {
   const PlanOptions& options;
   const HomeLayout& layout;
   const Tiling& tiling;
-  std::int64_t cap = 0;  ///< C, see Placement
+  std::int64_t cap = 0;  ///< C, see Placement; with the other work
+  const std::vector<std::int64_t>& other_work;
+
+  /// By worker, before any tile is placed.
+  std::vector<std::int64_t> first_load() const {
+    std::vector<std::int64_t> load = other_work;
+    load.resize(static_cast<std::size_t>(layout.workers()), 0);
+    return load;
+  }
 };
 
 /// Every tile at its home: what context parallelism without balancing does.

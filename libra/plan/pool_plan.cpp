@@ -80,7 +80,8 @@ std::int64_t mean_tile_pairs(const PoolPlan& plan) {
 
 // Tiles that are too large for what is left under the cap are halved, and halved again while that
 // makes the heaviest worker lighter; all others stay as they are.
-void cut_until_balanced(PoolPlan& plan, const PieceCost& cost) {
+void cut_until_balanced(PoolPlan& plan, const PieceCost& cost,
+                        const std::vector<std::int64_t>& other_work) {
   constexpr std::int64_t kSmallestShare = 64;
   const std::int64_t mean = mean_tile_pairs(plan);
   for (std::int64_t share = 2; share <= kSmallestShare; share *= 2) {
@@ -88,7 +89,7 @@ void cut_until_balanced(PoolPlan& plan, const PieceCost& cost) {
     PlanOptions options = plan.options;
     options.max_tile_pairs = std::max<std::int64_t>(1, mean / share);
     Tiling tiling = make_tiling(options, plan.layout, cost);
-    Placement placement = place_tiles(options, plan.layout, tiling);
+    Placement placement = place_tiles(options, plan.layout, tiling, other_work);
     if (placement.heaviest() >= plan.placement.heaviest()) continue;
     plan.options = options;
     plan.tiling = std::move(tiling);
@@ -105,16 +106,20 @@ std::int32_t PoolPlan::tiles_moved() const {
 }
 
 PoolPlan make_plan(const PlanOptions& options, std::vector<PackedSequence> sequences,
-                   const PieceCost& cost) {
+                   const PieceCost& cost, const std::vector<std::int64_t>& other_work) {
   check_options(options, static_cast<std::int32_t>(sequences.size()));
   PoolPlan plan;
   plan.options = options;
   plan.sequences = std::move(sequences);
   plan.layout = make_home_layout(options, plan.sequences);
   plan.tiling = make_tiling(options, plan.layout, cost);
-  plan.placement = place_tiles(options, plan.layout, plan.tiling);
+  plan.placement = place_tiles(options, plan.layout, plan.tiling, other_work);
   if (options.placer == PlacerKind::kBalanced && options.max_tile_pairs == 0) {
-    cut_until_balanced(plan, cost);
+    cut_until_balanced(plan, cost, other_work);
+  }
+  if (!other_work.empty()) {
+    plan.placement = with_destinations(plan.options, plan.layout, plan.tiling,
+                                       std::move(plan.placement.destination));
   }
   plan.exchange = plan_exchange(plan.options, plan.layout, plan.tiling, plan.placement);
   return plan;

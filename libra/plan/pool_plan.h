@@ -35,9 +35,11 @@ struct PoolPlan {
   friend bool operator==(const PoolPlan&, const PoolPlan&) = default;
 };
 
-/// Throws ConfigError for options or sequences that break a rule.
+/// `other_work`: what is balanced together with the tiles, as place_tiles has it; the plan's loads
+/// are those of tiles alone. Throws ConfigError for options or sequences that break a rule.
 PoolPlan make_plan(const PlanOptions& options, std::vector<PackedSequence> sequences,
-                   const PieceCost& cost = flops_cost);
+                   const PieceCost& cost = flops_cost,
+                   const std::vector<std::int64_t>& other_work = {});
 
 /// The plan with these destinations and tile costs (by block, as in Block::cost), for plans that
 /// were decided elsewhere. Throws PlanError if they do not belong to the options and sequences.

@@ -149,6 +149,10 @@ PieceCost seconds_cost(std::shared_ptr<const DeviceProfile> device) {
   };
 }
 
+ComputeCost compute_cost(const std::shared_ptr<const DeviceProfile>& device) {
+  return {seconds_cost(device), [device](std::int64_t bytes) { return device->add_ps(bytes); }};
+}
+
 Tiling make_tiling(const PlanOptions& options, const HomeLayout& layout, const PieceCost& cost) {
   Tiling tiling;
   tiling.head_shards = options.head_shards;

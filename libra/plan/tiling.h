@@ -76,6 +76,15 @@ std::int64_t flops_cost(TokenRange queries, std::int32_t heads);
 /// of more than DeviceProfile::kMaxSampleTokens.
 PieceCost seconds_cost(std::shared_ptr<const DeviceProfile> device);
 
+/// What a worker's computation costs, in picoseconds.
+struct ComputeCost {
+  PieceCost piece;                                            ///< as seconds_cost
+  std::function<std::int64_t(std::int64_t bytes)> additions;  ///< of gradients (addition_bytes)
+};
+
+/// On this device.
+ComputeCost compute_cost(const std::shared_ptr<const DeviceProfile>& device);
+
 /// Throws ConfigError if costs are negative, or all tiles cost more than kMaxTotalCost together.
 /// Linear in the number of fragments and blocks, plus a sort of the fragments by row.
 Tiling make_tiling(const PlanOptions& options, const HomeLayout& layout,

@@ -112,6 +112,17 @@ RowTraffic backward_row_traffic(const PoolPlan& plan, BackwardMode mode) {
   return row;
 }
 
+std::vector<std::int64_t> addition_bytes(const PoolPlan& plan) {
+  constexpr std::int64_t kReadReadWrite = 3;  // a share, the sum, and the sum again
+  const std::int64_t row_bytes =
+      kReadReadWrite *
+      dkv_token_bytes(plan.options.shape, plan.heads().kv_shard_heads, plan.options.storage);
+  std::vector<std::int64_t> bytes(at(plan.workers()), 0);
+  for (const RowMove& move : plan.exchange.kv_moves) bytes[at(move.from)] += move.rows * row_bytes;
+  for (const RowMove& copy : plan.exchange.kv_copies) bytes[at(copy.to)] += copy.rows * row_bytes;
+  return bytes;
+}
+
 TrafficReport forward_traffic(const PoolPlan& plan) {
   return traffic(plan, forward_row_traffic(plan));
 }

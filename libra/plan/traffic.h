@@ -1,5 +1,5 @@
-// Bytes that a plan moves per layer, in total, by worker and by link: what the simulator times and
-// the CLI prints.
+// Bytes that a plan moves per layer, in total, by worker and by link, and those that are added up:
+// what the simulator times and the CLI prints.
 //
 //   TrafficReport traffic = forward_traffic(plan);
 //   traffic.total; traffic.inter_node(8); traffic.max_in();
@@ -32,6 +32,10 @@ struct RowTraffic {
 RowTraffic forward_row_traffic(const PoolPlan& plan);
 /// keep: dO out, dQ and fp32 dK, dV back; refetch: Q, K, V, O and LSE out again besides.
 RowTraffic backward_row_traffic(const PoolPlan& plan, BackwardMode mode);
+
+/// By worker, bytes that it reads and writes in device memory to add up dK and dV: what guests
+/// computed, at their homes and relays, and its own shares of groups that it fetches.
+std::vector<std::int64_t> addition_bytes(const PoolPlan& plan);
 
 struct TrafficReport {
   std::int32_t workers = 0;

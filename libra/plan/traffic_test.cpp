@@ -55,6 +55,12 @@ TEST(Traffic, BackwardWithRefetchSendsQKVOAndLseAgain) {
   EXPECT_EQ(backward_traffic(tiny_plan(), BackwardMode::kRefetch).total(), keep + again);
 }
 
+TEST(Traffic, GradientsAreAddedWhereTheKeysAreAndWhereTheyWereCopiedFrom) {
+  // Of each worker's 10 keys one shard's dK and dV (32 bytes a row) come from the other worker, and
+  // the other shard's from its own arena. Read, and read and written where the sum is.
+  EXPECT_THAT(addition_bytes(tiny_plan()), ElementsAre(3 * 32 * 20, 3 * 32 * 20));
+}
+
 TEST(Traffic, InterNodeCountsPairsOnDifferentNodes) {
   const TrafficReport traffic{4, {{0, 1, 1}, {1, 2, 10}, {2, 0, 100}, {3, 2, 1000}}};
   EXPECT_EQ(traffic.inter_node(2), 110);

@@ -66,7 +66,8 @@ PoolAssignment shipped_pools(const std::vector<std::int64_t>& costs, std::int32_
 PoolPlan pool_plan(const Environment& environment, const PlanOptions& options,
                    const std::vector<PackedSequence>& sequences) {
   if (options.placer != PlacerKind::kBalanced) return make_plan(options, sequences);
-  return make_plan_for(environment.scenario().cluster, options, sequences, environment.cost());
+  return make_plan_for(environment.scenario().cluster, options, sequences,
+                       environment.compute_cost());
 }
 
 PoolTimes pool_times(const Environment& environment, const Method& method,

@@ -14,7 +14,7 @@ PassInterval together(double begin, double compute, double exchange, double loss
 
 std::vector<PassInterval> overlapped_intervals(const ChunkedPassTimes& pass, double loss) {
   std::vector<PassInterval> intervals;
-  intervals.reserve(pass.exchange_s.size());
+  intervals.reserve(pass.exchange_s.size() + 1);
   double begin = 0;
   for (std::size_t phase = 0; phase < pass.exchange_s.size(); ++phase) {
     double compute = phase == 0 ? pass.local_s : pass.chunk_compute_s;
@@ -22,6 +22,7 @@ std::vector<PassInterval> overlapped_intervals(const ChunkedPassTimes& pass, dou
     intervals.push_back(together(begin, compute, pass.exchange_s[phase], loss));
     begin = intervals.back().end_s();
   }
+  intervals.push_back(together(begin, pass.last_s, 0, loss));
   return intervals;
 }
 

@@ -37,8 +37,10 @@ TEST(OverlappedSeconds, OnlyFirstDispatchAndLastReturnAreExposedWhenChipsAreSlow
 
 TEST(OverlappedIntervals, FollowEachOtherAndShowBothSides) {
   // Local 5 over dispatch 3; chunks of 4 beside 6 and 2; return 7.
-  const auto intervals = overlapped_intervals({5, 4, {3, 6, 2, 7}}, 0);
-  ASSERT_EQ(intervals.size(), 4U);
+  // Last 1.
+  const ChunkedPassTimes pass{5, 4, {3, 6, 2, 7}, 1};
+  const auto intervals = overlapped_intervals(pass, 0);
+  ASSERT_EQ(intervals.size(), 5U);
   EXPECT_DOUBLE_EQ(intervals[0].compute_end_s, 5);
   EXPECT_DOUBLE_EQ(intervals[0].exchange_end_s, 3);
   EXPECT_DOUBLE_EQ(intervals[1].begin_s, 5);
@@ -47,6 +49,9 @@ TEST(OverlappedIntervals, FollowEachOtherAndShowBothSides) {
   EXPECT_DOUBLE_EQ(intervals[2].end_s(), 15);
   EXPECT_DOUBLE_EQ(intervals[3].compute_end_s, intervals[3].begin_s);
   EXPECT_DOUBLE_EQ(intervals[3].end_s(), 22);
+  EXPECT_DOUBLE_EQ(intervals[4].compute_end_s, 23);
+  EXPECT_DOUBLE_EQ(pass.compute_s(), 5 + 2 * 4 + 1);
+  EXPECT_DOUBLE_EQ(sequential_seconds(pass), pass.compute_s() + 3 + 6 + 2 + 7);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "libra/cost/bytes.h"
 #include "libra/plan/kv_groups.h"
 #include "libra/plan/memory_plan.h"
+#include "libra/plan/traffic.h"
 #include "libra/sim/call_time.h"
 #include "libra/sim/overlap.h"
 
@@ -243,12 +244,14 @@ class PassTimer {
   PassTimer(const Environment& environment, const FlowTable& flows, const ChunkBytes& bytes)
       : environment_(environment), exchange_(exchange_seconds(flows, bytes)) {}
 
+  /// `additions_ps`: of gradients.
   ChunkedPassTimes of(std::size_t worker, const CallTime& local, const CallTime& chunk,
-                      double slowness) const {
+                      std::int64_t additions_ps, double slowness) const {
     const std::int64_t launch = environment_.device().data().launch_ps;
     ChunkedPassTimes pass;
     pass.local_s = environment_.seconds(local.total_ps(launch)) * slowness;
     pass.chunk_compute_s = environment_.seconds(chunk.total_ps(launch)) * slowness;
+    pass.last_s = environment_.seconds(additions_ps) * slowness;
     pass.exchange_s.reserve(exchange_.size());
     for (const std::vector<double>& phase : exchange_) pass.exchange_s.push_back(phase[worker]);
     return pass;
@@ -266,14 +269,16 @@ struct PoolPasses {
         flows(flow_table(environment, plan, turn.first_gpu)),
         forward_bytes(plan, false),
         backward_bytes(plan, true) {
+    const std::vector<std::int64_t> additions = addition_bytes(plan);
     const PassTimer forward_timer(environment, flows, forward_bytes);
     const PassTimer backward_timer(environment, flows, backward_bytes);
     for (std::size_t w = 0; w < calls.size(); ++w) {
       const double slowness =
           environment.slowness(turn.first_gpu + static_cast<std::int64_t>(w), turn.step);
       const WorkerCalls& call = calls[w];
-      forward.push_back(forward_timer.of(w, call.local.forward, call.chunk.forward, slowness));
-      backward.push_back(backward_timer.of(w, call.local.backward, call.chunk.backward, slowness));
+      forward.push_back(forward_timer.of(w, call.local.forward, call.chunk.forward, 0, slowness));
+      backward.push_back(backward_timer.of(w, call.local.backward, call.chunk.backward,
+                                           environment.device().add_ps(additions[w]), slowness));
     }
   }
 

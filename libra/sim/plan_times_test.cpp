@@ -102,6 +102,26 @@ TEST(PlanTimes, OnlyTheFirstKeysOfARelayAndTheLastSumsAreExposed) {
   EXPECT_DOUBLE_EQ(times.workers[3].backward, 75 * kMicrosecond + (32 + 320) * kNanosecond);
 }
 
+TEST(PlanTimes, WhatOthersComputedIsAddedAtTheEnd) {
+  DeviceProfileData data = flat_device().data();
+  data.add_mb_per_s = 1'000'000;  // 1 ns a byte at the cluster's speed
+  Scenario scenario = tiny_scenario();
+  scenario.cluster.gpus_per_node = 2;
+  const DeviceProfile device = DeviceProfile(data).for_shape(scenario.plan.shape);
+  const PoolPlan plan = relayed_plan(1);
+  const std::vector<std::int64_t> bytes = addition_bytes(plan);
+  const PoolTimes free = plan_times(two_node_environment(), plan, {0, 0, true});
+  const PoolTimes times = plan_times({scenario, device}, plan, {0, 0, true});
+  // Worker 3 relays two rows, 32 bytes each in fp32: read, and read and written where they go. It
+  // brings in two rows for itself, and holds two.
+  EXPECT_EQ(bytes[3], 3 * 32 * (2 + 2));
+  for (std::size_t worker = 0; worker < 4; ++worker) {
+    EXPECT_NEAR(times.workers[worker].backward - free.workers[worker].backward,
+                static_cast<double>(bytes[worker]) * kNanosecond, 1e-15);
+    EXPECT_DOUBLE_EQ(times.workers[worker].forward, free.workers[worker].forward);
+  }
+}
+
 TEST(PlanTimes, SlowGpusTakeLonger) {
   Scenario scenario = tiny_scenario();
   scenario.cluster.gpu_variation = 0.1;

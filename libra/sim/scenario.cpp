@@ -58,7 +58,7 @@ Environment::Environment(const Scenario& scenario)
 Environment::Environment(const Scenario& scenario, const DeviceProfile& device)
     : scenario_(checked(scenario)),
       device_(std::make_shared<const DeviceProfile>(device.for_shape(scenario.model.attention))),
-      cost_(seconds_cost(device_)) {}
+      cost_(libra::compute_cost(device_)) {}
 
 double Environment::slowness(std::int64_t gpu, std::int64_t step) const {
   constexpr double kLeast = 0.5;

@@ -64,7 +64,8 @@ class Environment {
   const DeviceProfile& device() const { return *device_; }
 
   /// The device's picoseconds, to plan with.
-  const PieceCost& cost() const { return cost_; }
+  const PieceCost& cost() const { return cost_.piece; }
+  const ComputeCost& compute_cost() const { return cost_; }
 
   /// Seconds from a profile's picoseconds, at the cluster's speed.
   double seconds(std::int64_t ps) const {
@@ -78,7 +79,7 @@ class Environment {
  private:
   Scenario scenario_;
   std::shared_ptr<const DeviceProfile> device_;
-  PieceCost cost_;
+  ComputeCost cost_;
 };
 
 }  // namespace libra

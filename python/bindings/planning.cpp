@@ -13,9 +13,9 @@
 namespace libra::python {
 namespace {
 
-PieceCost piece_cost(const AttentionShape& shape, const std::optional<std::string>& profile) {
-  if (!profile) return flops_cost;
-  return seconds_cost(
+ComputeCost cost_of(const AttentionShape& shape, const std::optional<std::string>& profile) {
+  if (!profile) return {flops_cost, nullptr};
+  return compute_cost(
       std::make_shared<const DeviceProfile>(load_device_profile(*profile).for_shape(shape)));
 }
 
@@ -48,20 +48,20 @@ Planning::Planning(PlanOptions options, const std::optional<std::string>& device
   const std::array placers = {options_.placer};
   check_used(options_, cluster_.has_value(), placers, option_name);
   const auto profile = profile_of(device_profile, cluster_);
-  cost_ = piece_cost(options_.shape, profile);
+  cost_ = cost_of(options_.shape, profile);
   cost_heads_ = profile ? options_.shape.q_heads : 1;
 }
 
 PoolPlan Planning::plan(const std::vector<PackedSequence>& sequences) const {
   if (cluster_) return make_plan_for(*cluster_, options_, sequences, cost_);
-  if (memory_cap_) return make_plan_within(options_, sequences, *memory_cap_, cost_);
-  return make_plan(options_, sequences, cost_);
+  if (memory_cap_) return make_plan_within(options_, sequences, *memory_cap_, cost_.piece);
+  return make_plan(options_, sequences, cost_.piece);
 }
 
 std::int64_t Planning::cost(const PackedSequence& sequence) const {
   std::int64_t cost = 0;
   for (const std::int64_t tokens : sequence.sample_tokens) {
-    cost += cost_({0, tokens}, cost_heads_);
+    cost += cost_.piece({0, tokens}, cost_heads_);
   }
   return cost;
 }

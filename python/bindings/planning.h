@@ -32,7 +32,7 @@ class Planning {
 
  private:
   PlanOptions options_;
-  PieceCost cost_;
+  ComputeCost cost_;
   std::int32_t cost_heads_;
   std::optional<std::int64_t> memory_cap_;
   std::optional<Cluster> cluster_;
