@@ -289,7 +289,7 @@ def reach(transport, hosts, change_transport=False):
             libra.Pool(device=f"cuda:{rank}", transport=transport, one_queue=rank == 1).close()
         except libra.ConfigError as error:
             return str(error)
-    (name, worker, workers, device, one_queue, _, near, nccl_id), = made
+    (name, worker, workers, device, one_queue, _, near, nccl_id, _), = made
     assert (worker, workers, device, one_queue) == (rank, 4, rank, True)
     return name, near, nccl_id
 
