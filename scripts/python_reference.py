@@ -2,6 +2,7 @@
 scripts/python_reference.py [FILE]."""
 
 import inspect
+import operator
 import pathlib
 import re
 import sys
@@ -10,6 +11,7 @@ import libra
 import libra.integrations.megatron
 import libra.integrations.torchtitan
 import libra.integrations.transformers
+import libra.kernels
 
 HEAD = """# The Python package, name by name
 
@@ -17,6 +19,7 @@ From the docstrings, by `scripts/python_reference.py`; a test keeps it current. 
 together: [python.md](python.md).
 """
 ADAPTERS = {
+    "libra.kernels": ["Kernels", "Kernels.forward", "Kernels.backward", "FlashAttention"],
     "libra.integrations.transformers": ["register"],
     "libra.integrations.megatron": ["CoreAttention", "use_libra", "packed_seq_params"],
     "libra.integrations.torchtitan": ["LibraAttention", "use_libra", "with_plan"],
@@ -28,6 +31,8 @@ def doc_of(thing):
 
 
 def signature_of(thing):
+    if getattr(thing, "_is_protocol", False):  # it is not called
+        return ""
     try:
         return str(inspect.signature(thing))
     except (ValueError, TypeError):  # what C++ binds says in its first line, or its stubs
@@ -67,13 +72,13 @@ def reference():
         lines += [f"## {module}", "", *block(doc_of(sys.modules[module])), ""]
         for name in names:
             lines += entry(f"{module.split('.')[-1]}.{name}",
-                           getattr(sys.modules[module], name), 3)
+                           operator.attrgetter(name)(sys.modules[module]), 3)
     return in_short("\n".join(lines).rstrip() + "\n")
 
 
 def in_short(text):
     """Types without the modules that they are in."""
-    return re.sub(r"\b(libra\.\w+|collections\.abc)\.(?=[A-Z])", "", text)
+    return re.sub(r"\b(libra\.(?!kernels)\w+|collections\.abc)\.(?=[A-Z])", "", text)
 
 
 if __name__ == "__main__":

@@ -68,14 +68,15 @@ std::unique_ptr<Transport> make_transport(const DevicePlace& place,
 
 class DeviceSite final : public Site {
  public:
-  DeviceSite(const DevicePlace& place, const TransportOptions& options)
+  DeviceSite(const DevicePlace& place, const TransportOptions& options, const Kernels& kernels)
       : device_(checked(place.device)),
-        attention_(device_),
+        attention_(plug_in(kernels, std::make_unique<CudnnAttention>(device_), device_,
+                           [](Stream&, const std::function<void()>& work) { work(); })),
         relays_(device_),
         transport_(make_transport(place, options)) {}
 
   Transport& transport() override { return *transport_; }
-  AttentionBackend& attention() override { return attention_; }
+  AttentionBackend& attention() override { return *attention_; }
   Stream* relays() override { return &relays_; }
   bool blocks() const override { return false; }
 
@@ -89,7 +90,7 @@ class DeviceSite final : public Site {
 
  private:
   std::int32_t device_;
-  CudnnAttention attention_;
+  std::unique_ptr<AttentionBackend> attention_;
   CudaStream relays_;
   std::map<std::uintptr_t, std::unique_ptr<CudaStream>> streams_;  // the framework's, by handle
   std::unique_ptr<Transport> transport_;                           // last: it uses the streams
@@ -108,8 +109,9 @@ std::string new_nccl_id() {
 #endif
 }
 
-std::unique_ptr<Site> make_device_site(const DevicePlace& place, const TransportOptions& options) {
-  return std::make_unique<DeviceSite>(place, options);
+std::unique_ptr<Site> make_device_site(const DevicePlace& place, const TransportOptions& options,
+                                       const Kernels& kernels) {
+  return std::make_unique<DeviceSite>(place, options, kernels);
 }
 
 }  // namespace libra::python

@@ -27,8 +27,10 @@ struct DevicePlace {
 /// Throws ConfigError if this build has no NCCL.
 std::string new_nccl_id();
 
-/// Collective of the pool. Throws ConfigError if this build has no CUDA or not the NCCL that is
-/// needed, or the device is not there, and what make_peer_process and make_nccl_transport throw.
-std::unique_ptr<Site> make_device_site(const DevicePlace& place, const TransportOptions& options);
+/// Collective of the pool. `kernels`: instead of cuDNN's, unless null. Throws ConfigError if this
+/// build has no CUDA or not the NCCL that is needed, or the device is not there, and what
+/// make_peer_process and make_nccl_transport throw.
+std::unique_ptr<Site> make_device_site(const DevicePlace& place, const TransportOptions& options,
+                                       const Kernels& kernels);
 
 }  // namespace libra::python

@@ -16,7 +16,8 @@ namespace {
 std::string new_nccl_id() { refuse(); }
 
 std::unique_ptr<Site> make_device_site(const DevicePlace& /*place*/,
-                                       const TransportOptions& /*options*/) {
+                                       const TransportOptions& /*options*/,
+                                       const Kernels& /*kernels*/) {
   refuse();
 }
 

@@ -137,14 +137,17 @@ std::string MessageMover::cause_of(const InFlight& in_flight, const std::string&
                      error);
 }
 
+// Whoever comes second waits for the first to have told the ledger.
 void MessageMover::fail(const std::string& cause) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (std::exchange(failed_, true)) return;
-  }
-  port_->fail(cause);
-  const std::string first = port_->first_cause();
-  ledger_->fail(first.empty() ? cause : first);
+  std::call_once(failing_, [&] {
+    {
+      const std::lock_guard lock(mutex_);
+      failed_ = true;
+    }
+    port_->fail(cause);
+    const std::string first = port_->first_cause();
+    ledger_->fail(first.empty() ? cause : first);
+  });
 }
 
 void MessageMover::leave() {

@@ -65,6 +65,7 @@ class MessageMover final : public Mover {
   std::deque<std::unique_ptr<InFlight>> in_flight_;  // guarded
   bool leaving_ = false;                             // guarded
   bool failed_ = false;                              // guarded
+  std::once_flag failing_;                           // whoever comes second waits
 
   std::thread thread_;  // last: it uses everything above
 };

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
+#include <functional>
 #include <utility>
 
 #include "libra/attention/reference/reference_attention.h"
@@ -17,24 +19,41 @@ namespace {
 
 class HostSite final : public Site {
  public:
-  explicit HostSite(std::unique_ptr<Transport> transport) : transport_(std::move(transport)) {}
+  HostSite(std::unique_ptr<Transport> transport, Kernels kernels)
+      : transport_(std::move(transport)),
+        attention_(plug_in(std::move(kernels), std::make_unique<ReferenceAttention>(), -1,
+                           [this](Stream& stream, std::function<void()> work) {
+                             enqueue(stream, std::move(work));
+                           })) {}
 
   Transport& transport() override { return *transport_; }
-  AttentionBackend& attention() override { return attention_; }
+  AttentionBackend& attention() override { return *attention_; }
   Stream& stream(std::uintptr_t) override { return stream_; }
   Stream* relays() override { return nullptr; }
   bool blocks() const override { return true; }
 
  private:
+  // The peers are told why at once: they would wait for what this worker sends next.
+  void enqueue(Stream& stream, std::function<void()> work) {
+    dynamic_cast<TaskQueue&>(stream).enqueue([this, work = std::move(work)] {
+      try {
+        work();
+      } catch (const std::exception& error) {
+        if (transport_->workers() > 1) transport_->abort(error.what());
+        throw;
+      }
+    });
+  }
+
   std::unique_ptr<Transport> transport_;
-  ReferenceAttention attention_;
+  std::unique_ptr<AttentionBackend> attention_;
   TaskQueue stream_;
 };
 
 }  // namespace
 
-std::unique_ptr<Site> make_host_site(std::unique_ptr<Transport> transport) {
-  return std::make_unique<HostSite>(std::move(transport));
+std::unique_ptr<Site> make_host_site(std::unique_ptr<Transport> transport, Kernels kernels) {
+  return std::make_unique<HostSite>(std::move(transport), std::move(kernels));
 }
 
 PoolWorker::PoolWorker(std::unique_ptr<Site> site)

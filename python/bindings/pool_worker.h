@@ -19,6 +19,7 @@
 
 #include "libra/runtime/pipeliner.h"
 #include "libra/runtime/trace.h"
+#include "python/bindings/plugged_attention.h"
 
 namespace libra::python {
 
@@ -36,7 +37,8 @@ class Site {
   virtual bool blocks() const = 0;
 };
 
-std::unique_ptr<Site> make_host_site(std::unique_ptr<Transport> transport);
+/// `kernels`: instead of the reference attention, unless null.
+std::unique_ptr<Site> make_host_site(std::unique_ptr<Transport> transport, Kernels kernels);
 
 /// A plan with what its passes need on this worker.
 struct BoundPlan {

@@ -6,28 +6,12 @@
 #include <utility>
 
 #include "libra/base/error.h"
+#include "python/bindings/python_object.h"
 
 namespace nb = nanobind;
 
 namespace libra::python {
 namespace {
-
-// An object that is let go with the interpreter's lock held, whoever lets it go.
-class Shared {
- public:
-  explicit Shared(nb::object object) : object_(std::move(object)) {}
-  ~Shared() {
-    const nb::gil_scoped_acquire locked;
-    object_.reset();
-  }
-  Shared(const Shared&) = delete;
-  Shared& operator=(const Shared&) = delete;
-
-  nb::object& get() { return object_; }
-
- private:
-  nb::object object_;
-};
 
 class PythonMessage final : public Message {
  public:
@@ -44,7 +28,7 @@ class PythonMessage final : public Message {
   }
 
  private:
-  Shared work_;
+  PythonObject work_;
 };
 
 class PythonPort final : public MessagePort {
@@ -92,7 +76,7 @@ class PythonPort final : public MessagePort {
     }
   }
 
-  Shared port_;
+  PythonObject port_;
 };
 
 }  // namespace

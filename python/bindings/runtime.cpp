@@ -54,7 +54,7 @@ TransportOptions within(double deadline_seconds) {
 }
 
 std::unique_ptr<PoolWorker> host_worker(nb::object port, std::int32_t worker, std::int32_t workers,
-                                        double deadline_seconds) {
+                                        double deadline_seconds, Kernels kernels) {
   const TransportOptions options = within(deadline_seconds);
   std::unique_ptr<Transport> transport;
   if (workers == 1) {
@@ -65,7 +65,7 @@ std::unique_ptr<PoolWorker> host_worker(nb::object port, std::int32_t worker, st
     transport = std::make_unique<HostTransport>("torch.distributed", workers, std::move(ledger),
                                                 std::move(mover));
   }
-  return std::make_unique<PoolWorker>(make_host_site(std::move(transport)));
+  return std::make_unique<PoolWorker>(make_host_site(std::move(transport), std::move(kernels)));
 }
 
 nb::dict as_dict(const PassFigures& figures) {
@@ -153,12 +153,13 @@ class Worker {
 std::unique_ptr<Worker> device_worker(const std::string& pool, std::int32_t worker,
                                       std::int32_t workers, std::int32_t device, bool one_queue,
                                       double deadline_seconds, std::vector<std::int32_t> near,
-                                      const nb::bytes& nccl_id) {
+                                      const nb::bytes& nccl_id, nb::object runner) {
+  const Kernels kernels = kernels_of(std::move(runner));
   const DevicePlace place{
       pool, worker, workers, device, one_queue, std::move(near), {nccl_id.c_str(), nccl_id.size()}};
   const nb::gil_scoped_release unlocked;
   return std::make_unique<Worker>(
-      std::make_unique<PoolWorker>(make_device_site(place, within(deadline_seconds))));
+      std::make_unique<PoolWorker>(make_device_site(place, within(deadline_seconds), kernels)));
 }
 
 }  // namespace
@@ -184,13 +185,16 @@ void bind_runtime(nb::module_& module) {
       .def("close", &Worker::close);
   module.def(
       "host_worker",
-      [](nb::object port, std::int32_t worker, std::int32_t workers, double deadline) {
-        return std::make_unique<Worker>(host_worker(std::move(port), worker, workers, deadline));
+      [](nb::object port, std::int32_t worker, std::int32_t workers, double deadline,
+         nb::object runner) {
+        return std::make_unique<Worker>(
+            host_worker(std::move(port), worker, workers, deadline, kernels_of(std::move(runner))));
       },
-      "port"_a.none(), "worker"_a, "workers"_a, "deadline"_a,
-      "A worker on CPU tensors; `port` carries its messages (libra/_port.py).");
+      "port"_a.none(), "worker"_a, "workers"_a, "deadline"_a, "runner"_a.none() = nb::none(),
+      "A worker on CPU tensors; `port` carries its messages (libra/_port.py), `runner` computes "
+      "(libra/_entries.py).");
   module.def("device_worker", &device_worker, "pool"_a, "worker"_a, "workers"_a, "device"_a,
-             "one_queue"_a, "deadline"_a, "near"_a, "nccl_id"_a,
+             "one_queue"_a, "deadline"_a, "near"_a, "nccl_id"_a, "runner"_a.none() = nb::none(),
              "A worker on CUDA tensors of one device; see python/bindings/device_site.h.");
   module.def(
       "make_nccl_id",

@@ -38,17 +38,18 @@ _HOMES = {
     "PooledBatchSampler": "sampling",
 }
 
+_MODULES = ["integrations", "kernels"]
+
 __all__ = [name for name in _HOMES if not name.startswith("_")]
 
 
 def __getattr__(name):
-    if name == "integrations":
-        return _import_module("libra.integrations")
+    home = _HOMES.get(name)
+    if home is None and name not in _MODULES:
+        raise AttributeError(f"module 'libra' has no attribute {name!r}")
     try:
-        home = _HOMES[name]
-    except KeyError:
-        raise AttributeError(f"module 'libra' has no attribute {name!r}") from None
-    try:
+        if home is None:
+            return _import_module(f"libra.{name}")
         value = getattr(_import_module(f"libra.{home}"), name)
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "torch":
@@ -61,4 +62,4 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({*globals(), *_HOMES, "integrations"})
+    return sorted({*globals(), *_HOMES, *_MODULES})

@@ -1,5 +1,6 @@
 """What `import libra` gives; __init__.py imports each at its first use."""
 
+from libra import kernels as kernels
 from libra._attention import attention as attention
 from libra._core import ConfigError as ConfigError
 from libra._core import Error as Error

@@ -16,10 +16,12 @@ import torch.distributed as dist
 
 from libra import _core
 from libra._differences import differences
+from libra._entries import Runner
 from libra._plans import Plan
 from libra._port import TorchPort
 from libra._tensors import DTYPES, dtype_advice, lse_dtype, rows, view
 from libra._typed import typed
+from libra.kernels import Kernels
 
 DEFAULT_CONNECTIONS = 8  # of CUDA: two streams of a pass and its three lanes of copies wait in five
 
@@ -52,6 +54,8 @@ class Pool:
       one_queue: on GPUs, keep to an order of exchanges that is right also where all streams share a
         hardware queue. Guests of a busy rank then wait for it unless plans have at most 2 chunks.
         None: on all ranks, if CUDA_DEVICE_MAX_CONNECTIONS is below 8, CUDA's default, on any.
+      kernels: an object that computes attention instead of cuDNN and the CPU's reference: see
+        `libra.kernels`. The same on every rank.
       measure: on GPUs, mark on the stream what passes take, so that metrics() has seconds; it then
         waits for the stream. On CPUs they are always there.
 
@@ -64,7 +68,8 @@ class Pool:
     def __init__(self, group=None, *, workers: int | None = None,
                  device: torch.device | str | int | None = None, deadline: float = 300.0,
                  keep: int = 256, alone: bool = False, transport: str = "auto",
-                 one_queue: bool | None = None, measure: bool = False):
+                 one_queue: bool | None = None, kernels: Kernels | None = None,
+                 measure: bool = False):
         ranks = [_own_rank()] if alone else _ranks_of(group)
         workers = workers or len(ranks)
         if workers > 1 and group is None and not alone and not _in_a_job():
@@ -86,8 +91,9 @@ class Pool:
         self._key = f"libra/pool/{'-'.join(map(str, self.ranks))}/{_number(self.ranks)}"
         on_gpu = self.device.type == "cuda"
         _check_transport(transport, on_gpu)
-        self._core = (self._device_worker(transport, one_queue, deadline) if on_gpu else
-                      self._host_worker(deadline))
+        runner = _runner_of(kernels, self.device)
+        self._core = (self._device_worker(transport, one_queue, deadline, runner) if on_gpu else
+                      self._host_worker(deadline, runner))
         # Agrees on plans: the pool's own, or one on the CPU beside it (pool_worker.h says why).
         self._witness = self._host_worker(deadline) if on_gpu else self._core
         self._measures = measure or not on_gpu
@@ -101,13 +107,13 @@ class Pool:
         """P * CP."""
         return len(self.ranks)
 
-    def _host_worker(self, deadline):
+    def _host_worker(self, deadline, runner=None):
         port = None
         if self._group is not None:
             port = TorchPort(self._group, dist.distributed_c10d._get_default_store(), self._key)
-        return _core.host_worker(port, self.worker, self.workers, float(deadline))
+        return _core.host_worker(port, self.worker, self.workers, float(deadline), runner)
 
-    def _device_worker(self, transport, one_queue, deadline):
+    def _device_worker(self, transport, one_queue, deadline, runner):
         if one_queue is None:
             one_queue = _connections() < DEFAULT_CONNECTIONS
         name, nccl_id, near = uuid.uuid4().hex, b"", [0]
@@ -121,7 +127,7 @@ class Pool:
             index = torch.cuda.current_device() if torch.cuda.is_available() else 0
         self.device = torch.device("cuda", index)
         return _core.device_worker(name, self.worker, self.workers, index, one_queue,
-                                   float(deadline), near, nccl_id)
+                                   float(deadline), near, nccl_id, runner)
 
     def _reach(self, said):
         """(NCCL's id, workers reached by copy engines); said: (transport, host) by worker."""
@@ -325,6 +331,16 @@ def _own_rank():
 
 def _host():
     return socket.gethostname()
+
+
+def _runner_of(kernels, device):
+    if kernels is None:
+        return None
+    devices = getattr(kernels, "devices", (device.type,))
+    if device.type not in devices:
+        raise _core.ConfigError(f"{type(kernels).__name__} computes on {' and '.join(devices)}, "
+                                f"and the pool's device is {device.type}: leave out kernels")
+    return Runner(kernels)
 
 
 def _check_transport(name, on_gpu):

@@ -17,6 +17,7 @@ from torch.utils.checkpoint import checkpoint
 
 import libra
 from libra import _pool
+from libra.kernels import FlashAttention
 from worlds import World
 
 SAMPLES = [[[2048], [256] * 7 + [100, 0, 1, 1]], [[1500, 548], [64] * 32]]
@@ -64,14 +65,14 @@ class Rank:
     were on a host of its own."""
 
     def __init__(self, cp=1, case=0, deadline=60.0, one_queue=None, shape=SHAPE, measure=False,
-                 transport="auto", apart=False, **changes):
+                 transport="auto", apart=False, kernels=None, **changes):
         rank = dist.get_rank()
         self.device = own_device()
         torch.cuda.set_device(self.device)
         name = f"host {rank}" if apart else "host"
         with mock.patch.object(_pool, "_host", lambda: name):
             self.pool = libra.Pool(device=self.device, deadline=deadline, one_queue=one_queue,
-                                   measure=measure, transport=transport)
+                                   measure=measure, transport=transport, kernels=kernels)
         replicas = self.pool.workers // cp
         self.samples = SAMPLES[case][self.pool.worker // cp]
         self.plan = self.pool.plan(options(cp, shape, **changes), [
@@ -109,6 +110,43 @@ def attend(attention=libra.attention, **of_rank):
     q, k, v, d_out = rank.own()
     judge(rank, attention(q, k, v, plan=rank.plan), (q, k, v), d_out)
     rank.pool.close()
+
+
+def beside_default(**of_rank):
+    """FlashAttention is as good as it must be, and so is the default on the same rank."""
+    for kernels in (FlashAttention(), None):
+        attend(kernels=kernels, **of_rank)
+
+
+class RaisingAttention(FlashAttention):
+    """Raises at its `good`-th call on rank 1: at the first, which is before a pass is exchanged,
+    or in the middle of one."""
+
+    def __init__(self, good):
+        self.left = good
+
+    def forward(self, *args):
+        self.left -= dist.get_rank() == 1
+        if self.left < 0:
+            raise ValueError("no more calls")
+        return super().forward(*args)
+
+
+def raising_kernels(good):
+    rank = Rank(kernels=RaisingAttention(good))
+    q, k, v, _ = rank.own()
+    begin = time.monotonic()
+    try:
+        for _ in range(20):
+            libra.attention(q, k, v, plan=rank.plan)
+            torch.cuda.synchronize()
+        raise AssertionError("nothing was raised")
+    except libra.Error as error:
+        assert "the attention kernels raised ValueError: no more calls" in str(error), error
+        assert dist.get_rank() == 1 or isinstance(error, libra.TransportError), error
+        assert time.monotonic() - begin < 30
+    finally:
+        rank.pool.close()
 
 
 def strided(q, k, v, plan):
@@ -247,12 +285,12 @@ def a_rank_dies(**of_rank):
         return str(error)
 
 
-def times():
+def times(kernels=None):
     """Not a check: how long a layer takes, Libra's and torch's own on the own sequence."""
     tokens = 65536
     rank_number, device = dist.get_rank(), own_device()
     torch.cuda.set_device(device)
-    pool = libra.Pool(device=device)
+    pool = libra.Pool(device=device, kernels=kernels)
     samples = [[tokens], [1024] * 64]
     figures = {}
     for placer in ("none", "reserve"):
@@ -293,6 +331,19 @@ CHECKS = {
     "CPU tensors": cpu_tensors,
     "other plans": other_plans,
     "times": times,
+    "FlashAttention P2": functools.partial(beside_default),
+    "FlashAttention CP2 zigzag-document": functools.partial(
+        beside_default, cp=2, home="zigzag-document", chunks=1),
+    "FlashAttention P2 refetch": functools.partial(beside_default, backward="refetch"),
+    "FlashAttention P2 dim 64, another case": functools.partial(
+        beside_default, shape=(8, 8, 64, 64), case=1),
+    "FlashAttention side stream": functools.partial(
+        attend, on_a_side_stream, kernels=FlashAttention()),
+    "FlashAttention compile": functools.partial(attend, compiled, kernels=FlashAttention()),
+    "FlashAttention in flight": functools.partial(in_flight, kernels=FlashAttention()),
+    "FlashAttention times": functools.partial(times, kernels=FlashAttention()),
+    "kernels that raise at once": functools.partial(raising_kernels, 0),
+    "kernels that raise in a pass": functools.partial(raising_kernels, 8),
 }
 
 HOST_CHECKS = {  # over NCCL, and as between hosts

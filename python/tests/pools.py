@@ -102,9 +102,9 @@ def exact(shard, out, q, k, v):
                           for name, value in zip(("dq", "dk", "dv"), got)})])
 
 
-def run_case(case):
+def run_case(case, **of_pool):
     """Deviations of out, lse, dq, dk, dv on this rank."""
-    pool = libra.Pool(workers=case.workers)
+    pool = libra.Pool(workers=case.workers, **of_pool)
     pool_index = dist.get_rank() // case.workers
     plan = pool.plan(case.plan_options(return_lse=True), case.sequences(pool_index))
     shard = shard_of(case, plan, pool_index)

@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from concurrent import futures
 from datetime import timedelta
 from unittest import mock
 
@@ -13,6 +14,7 @@ import torch.distributed as dist
 import libra
 from libra import _pool
 from libra._differences import contradictions
+from libra._port import TorchPort
 from pools import Case, shard_of, skewed
 from worlds import World
 
@@ -207,6 +209,25 @@ def test_a_rank_that_does_not_come_is_named_at_the_deadline(worlds):
     assert "waited 8000 ms for worker 1 in step 2, forward dispatch" in error
 
 
+def abort_twice():
+    pool = libra.Pool()
+    tell = TorchPort.fail
+
+    def fail(self, cause):
+        time.sleep(0.5)
+        tell(self, cause)
+
+    with mock.patch.object(TorchPort, "fail", fail), futures.ThreadPoolExecutor() as threads:
+        for each in [threads.submit(pool._core.abort, "twice") for _ in range(2)]:
+            each.result()
+    pool.close()
+
+
+def test_two_threads_may_fail_at_once(worlds):
+    """The one that awaits messages and a pass's: the second goes on once the first has told."""
+    worlds(2).run(abort_twice)
+
+
 def die_between_passes():
     pool = libra.Pool(deadline=60.0)
     case = Case(pool.workers, samples=skewed(pool.workers), options=dict(tau=0.0))
@@ -268,7 +289,7 @@ def reach(transport, hosts, change_transport=False):
             libra.Pool(device=f"cuda:{rank}", transport=transport, one_queue=rank == 1).close()
         except libra.ConfigError as error:
             return str(error)
-    (name, worker, workers, device, one_queue, _, near, nccl_id), = made
+    (name, worker, workers, device, one_queue, _, near, nccl_id, _), = made
     assert (worker, workers, device, one_queue) == (rank, 4, rank, True)
     return name, near, nccl_id
 
