@@ -1,14 +1,17 @@
 """How things end: pools closed from another thread, a user who interrupts, what is left behind."""
 
 import _thread
+import sys
 import threading
 
+import psutil
 import pytest
 import torch.distributed as dist
 
 import libra
 from pools import Case, deviation, plan_of, shard_of
 from samplers import sampler
+from worlds import World
 
 
 # --- threads -------------------------------------------------------------------------------------
@@ -54,6 +57,67 @@ def closed_while_waiting():
 def test_a_pool_closed_in_the_middle_of_a_pass_ends_it(worlds):
     error, _ = worlds(2).run(closed_while_waiting)
     assert "the pool was closed in the middle of a pass" in error
+
+
+# --- what is left behind -------------------------------------------------------------------------
+
+def made_and_closed(times):
+    """(threads, open files) of this process afterwards."""
+    for _ in range(times):
+        pool = libra.Pool()
+        case, plan = plan_of(pool)
+        shard = shard_of(case, plan)
+        libra.attention(shard.q, shard.k, shard.v, plan=plan)
+        assert pool.plan_together(case.plan_options(), [8, 8]).rows == 16
+        pool.close()
+    dist.barrier()
+    process = psutil.Process()
+    return process.num_threads(), process.num_fds()
+
+
+def test_closed_pools_leave_no_threads_and_no_files(worlds):
+    before = worlds(2).run(made_and_closed, 1)
+    assert worlds(2).run(made_and_closed, 5) == before
+
+
+def of_unequal_ranks():
+    dist.new_group([0])  # a group more on rank 0 than on rank 1
+    pool = libra.Pool(deadline=20)
+    case, plan = plan_of(pool)
+    shard = shard_of(case, plan)
+    out = libra.attention(shard.q, shard.k, shard.v, plan=plan)
+    pool.close()
+    return deviation(out, shard.out)
+
+
+def test_ranks_of_a_pool_may_be_in_unlike_numbers_of_groups(worlds):
+    assert max(worlds(2).run(of_unequal_ranks)) < 1e-10
+
+
+def made_by_one_rank():
+    if dist.get_rank() == 0:
+        libra.Pool(deadline=1.0)
+
+
+def test_a_rank_that_makes_no_pool_is_an_error_at_the_deadline():
+    world = World(2)
+    error, _ = world.errors(made_by_one_rank)
+    world.close()
+    assert "TransportError: worker 0 did not reach ranks [0, 1] of its pool within 1.0 s" in error
+
+
+def test_plans_are_not_kept_for_metrics_that_nobody_asks_for():
+    pool = libra.Pool(keep=1)
+    case, plan = plan_of(pool)
+    shard = shard_of(case, plan)
+    libra.attention(shard.q, shard.k, shard.v, plan=plan)
+    used = plan.core
+    holders = sys.getrefcount(used)
+    del plan
+    plan_of(pool)  # of the last one nothing is kept now
+    assert sys.getrefcount(used) < holders
+    assert pool.metrics()["libra/balance"] == used.balance
+    pool.close()
 
 
 # --- a user who interrupts -----------------------------------------------------------------------
