@@ -128,7 +128,9 @@ void bind_windows(nb::module_& module) {
           "__init__",
           [](WlbOptions* self, std::int32_t bins, std::int64_t bin_tokens, double token_cap,
              double equal_cost_tokens, bool delay) {
-            new (self) WlbOptions{bins, bin_tokens, token_cap, equal_cost_tokens, delay};
+            const WlbOptions options{bins, bin_tokens, token_cap, equal_cost_tokens, delay};
+            static_cast<void>(WlbWindows(options));  // throws for what cannot be
+            new (self) WlbOptions(options);
           },
           nb::kw_only(), "bins"_a, "bin_tokens"_a, "token_cap"_a, "equal_cost_tokens"_a, "delay"_a);
 }
