@@ -335,13 +335,19 @@ class Pool:
 @contextlib.contextmanager
 def profile(pool, path):
     """Writes what this rank's passes did inside the block to `path`, for Perfetto."""
-    pool._core.record(True, pool._stream())
-    try:
-        yield
-    finally:
+    def end():
         pool._core.record(False, pool._stream())
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(pool._core.trace())
+        file.write(pool._core.trace())
+
+    with open(path, "w", encoding="utf-8") as file:
+        pool._core.record(True, pool._stream())
+        try:
+            yield
+        except BaseException:
+            with contextlib.suppress(_core.Error):  # of a pool that has been closed meanwhile
+                end()
+            raise
+        end()
 
 
 def _connections():
