@@ -17,7 +17,9 @@ constexpr std::string_view kSyntheticPrefix = "synthetic:";
 
 // Megatron names a data set by the path without .idx and .bin.
 std::string resolve(const std::string& path) {
-  if (!std::filesystem::exists(path) && std::filesystem::is_regular_file(path + ".idx")) {
+  std::error_code ignored;  // whoever opens it says what is wrong with it
+  if (!std::filesystem::exists(path, ignored) &&
+      std::filesystem::is_regular_file(path + ".idx", ignored)) {
     return path + ".idx";
   }
   return path;

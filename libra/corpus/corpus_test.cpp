@@ -68,6 +68,8 @@ TEST(ReadCorpus, SaysWhyAPathIsNoCorpus) {
   }
   EXPECT_THAT(error_of<InputError>([] { read_corpus("/dev/null"); }),
               HasSubstr("is not a regular file"));
+  EXPECT_THAT(error_of<InputError>([] { read_corpus(std::string(5000, 'x')); }),
+              HasSubstr("cannot be looked at: File name too long"));
 }
 
 TEST(ReadCorpus, DrawsSyntheticCorporaByName) {

@@ -13,6 +13,8 @@ namespace {
 void require_regular_file(const std::string& path) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
+  if (status.type() == std::filesystem::file_type::none)  // the name is too long, a folder closed
+    throw InputError(path, "cannot be looked at: " + error.message());
   if (!std::filesystem::exists(status)) {
     throw InputError(path, "no such file: give a corpus file or synthetic:NAME");
   }

@@ -50,6 +50,14 @@ class HostSite final : public Site {
   TaskQueue stream_;
 };
 
+// For who has a cause to throw already.
+void settle(Stream& stream) {
+  try {
+    stream.synchronize();
+  } catch (const Error&) {  // what follows from the cause
+  }
+}
+
 }  // namespace
 
 std::unique_ptr<Site> make_host_site(std::unique_ptr<Transport> transport, Kernels kernels) {
@@ -89,11 +97,15 @@ void PoolWorker::run(Stream& stream, const Pass& pass) {
     pass();
     if (time != nullptr) stream.mark(&time->end);
   } catch (const ConfigError& error) {
-    // Nothing was enqueued here; the others have begun, and would wait until their deadline.
+    // The others have begun, and would wait until their deadline.
     if (workers() > 1) abort(error.what());
+    settle(stream);
     throw;
   } catch (const Error&) {
     stream.synchronize();  // throws the cause if it was the stream's own
+    throw;
+  } catch (...) {
+    settle(stream);
     throw;
   }
   ++figures_.passes;

@@ -20,11 +20,13 @@ class ProcessOwned {
  public:
   explicit ProcessOwned(std::unique_ptr<T> thing)
       : thing_(std::move(thing)), process_(::getpid()) {}
-  ~ProcessOwned() { reset(); }
+  ~ProcessOwned() {
+    if (!is_own()) static_cast<void>(thing_.release());
+  }
   ProcessOwned(const ProcessOwned&) = delete;
   ProcessOwned& operator=(const ProcessOwned&) = delete;
 
-  /// Requires that it has not been reset. Throws ConfigError in a forked child.
+  /// Throws ConfigError in a forked child.
   T& get() const {
     if (is_own()) return *thing_;
     throw ConfigError(
@@ -32,16 +34,10 @@ class ProcessOwned {
         "pools and iterate samplers in the process that trains");
   }
 
-  bool has_value() const { return thing_ != nullptr; }
-
-  void reset() {
-    if (is_own()) thing_.reset();
-    static_cast<void>(thing_.release());
-  }
-
- private:
+  /// False in a forked child.
   bool is_own() const { return ::getpid() == process_; }
 
+ private:
   std::unique_ptr<T> thing_;
   pid_t process_;
 };

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -79,75 +80,100 @@ nb::dict as_dict(const PassFigures& figures) {
 }
 
 // What Python holds: the interpreter's lock is let go wherever a peer or a thread may be waited
-// for, on the way out too.
+// for, on the way out too. Passes of several threads run one after the other; one that is running
+// when the pool is closed breaks off, and has the worker to itself until then.
 class Worker {
+  // Held by whoever uses it, so that closing takes it from nobody; let go without the
+  // interpreter's lock, which the worker's own threads may need to end.
+  template <typename Use>
+  auto with_worker(const Use& use) const {
+    auto held = worker_;
+    if (held == nullptr) throw ConfigError("the pool has been closed: make a new one");
+    const nb::gil_scoped_release unlocked;
+    const auto worker = std::move(held);
+    return use(worker->get());
+  }
+
+  template <typename Use>
+  auto alone(const Use& use) {
+    return with_worker([&](PoolWorker& worker) {
+      const std::lock_guard lock(turn_);
+      return use(worker);
+    });
+  }
+
  public:
-  explicit Worker(std::unique_ptr<PoolWorker> worker) : worker_(std::move(worker)) {}
+  explicit Worker(std::unique_ptr<PoolWorker> worker)
+      : worker_(std::make_shared<ProcessOwned<PoolWorker>>(std::move(worker))) {}
   ~Worker() { close(); }
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
   void close() {
+    auto worker = std::exchange(worker_, nullptr);
     const nb::gil_scoped_release unlocked;
-    worker_.reset();
+    if (worker.use_count() > 1 && worker->is_own())
+      worker->get().abort("the pool was closed in the middle of a pass");
+    worker.reset();
   }
 
-  PoolWorker& get() const {
-    if (!worker_.has_value()) throw ConfigError("the pool has been closed: make a new one");
-    return worker_.get();
+  std::string transport_name() const {
+    return with_worker([](const PoolWorker& worker) { return worker.transport_name(); });
   }
 
   void agree(const PoolPlan& plan) {
-    const nb::gil_scoped_release unlocked;
-    get().agree(plan);
+    alone([&](PoolWorker& worker) { worker.agree(plan); });
   }
 
   std::shared_ptr<BoundPlan> bind(std::shared_ptr<PoolPlan> plan, std::uintptr_t stream) {
-    const nb::gil_scoped_release unlocked;
-    return get().bind(std::move(plan), stream);
+    return alone([&](PoolWorker& worker) { return worker.bind(std::move(plan), stream); });
   }
 
   void forward(BoundPlan& bound, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& o,
                const Tensor& lse, double scale, std::uintptr_t saved, std::uintptr_t stream) {
-    const nb::gil_scoped_release unlocked;
-    get().forward(
-        bound, {tensor_view(q), tensor_view(k), tensor_view(v), tensor_view(o), tensor_view(lse)},
-        scale, memory_at(saved), stream);
+    alone([&](PoolWorker& worker) {
+      worker.forward(
+          bound, {tensor_view(q), tensor_view(k), tensor_view(v), tensor_view(o), tensor_view(lse)},
+          scale, memory_at(saved), stream);
+    });
   }
 
   void backward(BoundPlan& bound, const Tensor& q, const Tensor& k, const Tensor& v,
                 const Tensor& o, const Tensor& lse, const Tensor& d_o, const Tensor& dq,
                 const Tensor& dk, const Tensor& dv, double scale, std::uintptr_t saved,
                 std::uintptr_t scratch, std::uintptr_t stream) {
-    const nb::gil_scoped_release unlocked;
-    get().backward(
-        bound,
-        {tensor_view(q), tensor_view(k), tensor_view(v), tensor_view(o), tensor_view(lse),
-         tensor_view(d_o), tensor_view(dq), tensor_view(dk), tensor_view(dv)},
-        scale, memory_at(saved), memory_at(scratch), stream);
+    alone([&](PoolWorker& worker) {
+      worker.backward(
+          bound,
+          {tensor_view(q), tensor_view(k), tensor_view(v), tensor_view(o), tensor_view(lse),
+           tensor_view(d_o), tensor_view(dq), tensor_view(dk), tensor_view(dv)},
+          scale, memory_at(saved), memory_at(scratch), stream);
+    });
+  }
+
+  void measure(bool on) {
+    alone([&](PoolWorker& worker) { worker.measure(on); });
   }
 
   void record(bool on, std::uintptr_t stream) {
-    const nb::gil_scoped_release unlocked;
-    get().record(on, stream);
+    alone([&](PoolWorker& worker) { worker.record(on, stream); });
+  }
+
+  std::string trace() {
+    return alone([](const PoolWorker& worker) { return worker.trace(); });
   }
 
   nb::dict take_figures(std::uintptr_t stream) {
-    PassFigures figures;
-    {
-      const nb::gil_scoped_release unlocked;
-      figures = get().take_figures(stream);
-    }
-    return as_dict(figures);
+    return as_dict(alone([&](PoolWorker& worker) { return worker.take_figures(stream); }));
   }
 
   void abort(const std::string& reason) {
-    const nb::gil_scoped_release unlocked;
-    get().abort(reason);
+    with_worker([&](PoolWorker& worker) { worker.abort(reason); });
   }
 
  private:
-  ProcessOwned<PoolWorker> worker_;
+  std::shared_ptr<ProcessOwned<PoolWorker>> worker_;  // guarded by the interpreter's lock
+  std::mutex turn_;
 };
 
 std::unique_ptr<Worker> device_worker(const std::string& pool, std::int32_t worker,
@@ -171,16 +197,15 @@ void bind_runtime(nb::module_& module) {
       .def_prop_ro("scratch_bytes",
                    [](const BoundPlan& bound) { return bound.pipeliner.memory().scratch.bytes; });
   nb::class_<Worker>(module, "Worker", "One worker of a pool; see libra/_pool.py.")
-      .def_prop_ro("transport", [](const Worker& w) { return w.get().transport_name(); })
+      .def_prop_ro("transport", &Worker::transport_name)
       .def("agree", &Worker::agree, "plan"_a)
       .def("bind", &Worker::bind, "plan"_a, "stream"_a)
       .def("forward", &Worker::forward)
       .def("backward", &Worker::backward)
       .def("abort", &Worker::abort, "reason"_a)
-      .def(
-          "measure", [](const Worker& w, bool on) { w.get().measure(on); }, "on"_a)
+      .def("measure", &Worker::measure, "on"_a)
       .def("record", &Worker::record, "on"_a, "stream"_a)
-      .def("trace", [](const Worker& w) { return w.get().trace(); })
+      .def("trace", &Worker::trace)
       .def("take_figures", &Worker::take_figures, "stream"_a)
       .def("close", &Worker::close);
   module.def(

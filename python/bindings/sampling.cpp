@@ -6,6 +6,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -57,6 +58,33 @@ std::vector<std::int32_t> microbatches(const PlannedWindow& window, std::int32_t
   return sequences;
 }
 
+// Who waits for something of its own accord asks now and then for what the user has pressed.
+constexpr std::chrono::milliseconds kBetweenSignals{100};
+
+void throw_signals() {
+  if (PyErr_CheckSignals() != 0) throw nb::python_error();
+}
+
+std::int64_t windows_in(WindowCounter& counter, std::int64_t epoch) {
+  using Clock = std::chrono::steady_clock;
+  const nb::gil_scoped_release unlocked;
+  auto asked = Clock::now();
+  return counter.windows_in(epoch, [&] {
+    if (Clock::now() - asked < kBetweenSignals) return;
+    const nb::gil_scoped_acquire locked;
+    throw_signals();
+    asked = Clock::now();
+  });
+}
+
+std::shared_ptr<PlannedWindow> next_window(Planner& planner) {
+  for (;; throw_signals()) {
+    const nb::gil_scoped_release unlocked;
+    if (const auto window = planner.get().next_within(kBetweenSignals))
+      return std::const_pointer_cast<PlannedWindow>(window);
+  }
+}
+
 PackingOptions packing_options(std::int64_t seq_len, const std::string& packing,
                                const std::string& oversize, bool keep_empty) {
   PackingOptions options;
@@ -94,14 +122,15 @@ void bind_windows(nb::module_& module) {
             new (self) WindowCounter(copy(lengths), windows);
           },
           "lengths"_a, "windows"_a)
-      .def("windows_in", &WindowCounter::windows_in, "epoch"_a,
-           nb::call_guard<nb::gil_scoped_release>());
+      .def("windows_in", &windows_in, "epoch"_a);
   nb::class_<WlbOptions>(module, "WlbOptions", "See libra/corpus/wlb_packing.h.")
       .def(
           "__init__",
           [](WlbOptions* self, std::int32_t bins, std::int64_t bin_tokens, double token_cap,
              double equal_cost_tokens, bool delay) {
-            new (self) WlbOptions{bins, bin_tokens, token_cap, equal_cost_tokens, delay};
+            const WlbOptions options{bins, bin_tokens, token_cap, equal_cost_tokens, delay};
+            static_cast<void>(WlbWindows(options));  // throws for what cannot be
+            new (self) WlbOptions(options);
           },
           nb::kw_only(), "bins"_a, "bin_tokens"_a, "token_cap"_a, "equal_cost_tokens"_a, "delay"_a);
 }
@@ -170,11 +199,7 @@ void bind_sampling(nb::module_& module) {
           "lengths"_a, "windows"_a, nb::kw_only(), "dp"_a, "dp_rank"_a, "pool_size"_a, "grouping"_a,
           "by_load"_a, "from_epoch"_a, "skip_windows"_a, "prefetch"_a,
           "planning"_a.none() = nb::none(), "wlb"_a.none() = nb::none())
-      .def("next",
-           [](Planner& planner) {
-             const nb::gil_scoped_release unlocked;
-             return std::const_pointer_cast<PlannedWindow>(planner.get().next());
-           })
+      .def("next", &next_window)
       .def_prop_ro("waited_seconds",
                    [](const Planner& planner) { return planner.get().waited_seconds(); });
 }

@@ -22,17 +22,20 @@ void check_windows(std::vector<std::int64_t> lengths, const WindowOptions& optio
   }
 }
 
-std::int64_t WindowCounter::windows_in(std::int64_t epoch) {
+std::int64_t WindowCounter::windows_in(std::int64_t epoch, const std::function<void()>& pause) {
   if (options_.last_window == LastWindow::kDrop) {
     WindowOptions from = options_;
     from.first_epoch = epoch;
     WindowStream windows(corpus_, from);
     std::int64_t count = 0;
-    while (windows.next().epoch == epoch) ++count;
+    for (; windows.next().epoch == epoch; ++count) pause();
     return count;
   }
   if (!windows_) windows_.emplace(corpus_, options_);
-  while (counts_.empty() || counts_.rbegin()->first <= epoch) ++counts_[windows_->next().epoch];
+  while (counts_.empty() || counts_.rbegin()->first <= epoch) {
+    ++counts_[windows_->next().epoch];
+    pause();
+  }
   const auto found = counts_.find(epoch);
   return found == counts_.end() ? 0 : found->second;
 }

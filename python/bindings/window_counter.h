@@ -2,10 +2,11 @@
 // DataLoader.
 //
 //   WindowCounter counter(lengths, options);
-//   counter.windows_in(3);
+//   counter.windows_in(3, [] {});
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <utility>
@@ -26,8 +27,9 @@ class WindowCounter {
       : corpus_{"lengths", std::move(lengths)}, options_(options) {}
 
   /// Windows whose first sequence belongs to this epoch. Packs it, and, if windows are carried
-  /// over, all before it that were not counted yet.
-  std::int64_t windows_in(std::int64_t epoch);
+  /// over, all before it that were not counted yet. Calls `pause` after each window; what that
+  /// throws ends the counting, which may go on later.
+  std::int64_t windows_in(std::int64_t epoch, const std::function<void()>& pause);
 
  private:
   Corpus corpus_;

@@ -62,13 +62,17 @@ WindowPlanner::~WindowPlanner() {
   thread_.join();
 }
 
-std::shared_ptr<const PlannedWindow> WindowPlanner::next() {
+std::shared_ptr<const PlannedWindow> WindowPlanner::next_within(
+    std::chrono::milliseconds patience) {
   const Clock::time_point begin = Clock::now();
   std::unique_lock lock(mutex_);
   const bool late = ready_.empty();
-  changed_.wait(lock, [this] { return !ready_.empty() || failure_; });
+  changed_.wait_for(lock, patience, [this] { return !ready_.empty() || failure_; });
   if (late) waited_seconds_ += seconds_since(begin);
-  if (ready_.empty()) std::rethrow_exception(failure_);
+  if (ready_.empty()) {
+    if (failure_) std::rethrow_exception(failure_);
+    return nullptr;
+  }
   std::shared_ptr<const PlannedWindow> window = std::move(ready_.front());
   ready_.pop_front();
   changed_.notify_all();

@@ -2,13 +2,14 @@
 // windows ahead of the trainer.
 //
 //   WindowPlanner planner(lengths, options);
-//   const PlannedWindow& window = planner.next();   // waits only if planning is behind
-//   window.plans[ga_index]                            // of this rank's pool
+//   const auto window = planner.next_within(1s);   // waits only if planning is behind
+//   window->plans[ga_index]                         // of this rank's pool
 //
 // Every rank that holds the same lengths and options sees the same windows and pools; it plans
-// only its own. next() may be called by one thread; nothing here communicates.
+// only its own. next_within() may be called by one thread; nothing here communicates.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -60,10 +61,11 @@ class WindowPlanner {
   WindowPlanner(const WindowPlanner&) = delete;
   WindowPlanner& operator=(const WindowPlanner&) = delete;
 
-  /// The next window. Throws what went wrong while it was made, now and at every later call.
-  std::shared_ptr<const PlannedWindow> next();
+  /// The next window; null if it is not ready in that time. Throws what went wrong while it was
+  /// made, now and at every later call.
+  std::shared_ptr<const PlannedWindow> next_within(std::chrono::milliseconds patience);
 
-  /// How long next() has waited for windows that were not ready, in seconds.
+  /// How long next_within() has waited for windows that were not ready, in seconds.
   double waited_seconds() const { return waited_seconds_; }
 
   const WindowPlannerOptions& options() const { return options_; }

@@ -1,10 +1,12 @@
 """The operator: attention of a pool, as torch sees it."""
 
+import math
 import numbers
 from typing import Tuple
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from libra._core import ConfigError, refuse
 from libra._plans import Plan, find_plan
@@ -21,7 +23,7 @@ def attention(q, k, v, *, plan, scale=None, return_lse=False):
         strides; rows whose heads do not lie one after the other are copied.
       plan: a `Plan`, or its `id`. An int goes through torch.compile, checkpointing and pipeline
         schedules.
-      scale: of the scores; head_dim ** -0.5 unless given.
+      scale: of the scores, a number without a gradient; head_dim ** -0.5 unless given.
       return_lse: also the natural log-sum-exp of the scaled scores, float32 (float64 for float64),
         without a gradient. The plan must have been made with return_lse.
 
@@ -42,17 +44,15 @@ def attention(q, k, v, *, plan, scale=None, return_lse=False):
     for name, tensor in (("q", q), ("k", k), ("v", v)):
         if not isinstance(tensor, Tensor) or tensor.dim() == 0:
             _refuse(plan_id, name, tensor, "a torch.Tensor [tokens, heads, dim]")
-    if not isinstance(scale, (numbers.Real, torch.SymFloat, Tensor, type(None))):
-        _refuse(plan_id, "scale", scale, "a float or None")
+    scale = q.shape[-1] ** -0.5 if scale is None else scale
+    if not torch.compiler.is_compiling():
+        scale = _number(plan_id, scale)
+        _check_no_tangent(plan_id, q, k, v)
     device = q.device.type
     if device in ("cpu", "cuda") and torch.is_autocast_enabled(device):
         q, k, v = (t.to(torch.get_autocast_dtype(device)) for t in (q, k, v))
-    out, lse, _ = _forward(q, k, v, plan_id, q.shape[-1] ** -0.5 if scale is None else scale)
-    if not return_lse:
-        return out
-    if not torch.compiler.is_compiling():
-        _check_lse(find_plan(plan_id))
-    return out, lse
+    out, lse, _ = _forward(q, k, v, plan_id, scale)
+    return (out, _planned_lse(lse, plan_id)) if return_lse else out
 
 
 def _id_of(plan):
@@ -73,11 +73,40 @@ def _refuse(plan_id, name, value, wanted):
         find_plan(plan_id).pool.fail(error)
 
 
-def _check_lse(plan):
-    if not (plan.options.return_lse or plan.options.backward == "refetch"):
-        plan.pool.fail(ConfigError(
+def _number(plan_id, scale):
+    learned = isinstance(scale, Tensor) and scale.requires_grad and torch.is_grad_enabled()
+    value = scale.detach() if isinstance(scale, Tensor) else scale
+    try:
+        number = float(value) if isinstance(value, (numbers.Real, Tensor)) else math.nan
+    except (OverflowError, RuntimeError, ValueError):  # too large, or a tensor that is no number
+        number = math.nan
+    if learned or not math.isfinite(number):
+        _refuse(plan_id, "scale", scale,
+                "a float or None, and finite; what is learned has its gradient as a factor of q")
+    return number
+
+
+def _check_no_tangent(plan_id, *tensors):
+    """torch would leave out the tangents of a custom operator without a word."""
+    if any(forward_ad.unpack_dual(tensor).tangent is not None for tensor in tensors):
+        find_plan(plan_id).pool.fail(ConfigError(
+            "attention has no derivative in forward mode (jvp): take gradients backwards"))
+
+
+# An operator, so that a compiled graph asks the plan that it is run with.
+@torch.library.custom_op("libra::planned_lse", mutates_args=())
+def _planned_lse(lse: Tensor, plan: int) -> Tensor:
+    found = find_plan(plan)
+    if not (found.options.return_lse or found.options.backward == "refetch"):
+        found.pool.fail(ConfigError(
             "return_lse needs a plan made with PlanOptions(return_lse=True): the log-sum-exp of "
             "tiles computed elsewhere stayed there"))
+    return lse.clone()
+
+
+@_planned_lse.register_fake
+def _(lse, plan):
+    return torch.empty_like(lse)
 
 
 @torch.library.custom_op("libra::attention", mutates_args=())

@@ -5,6 +5,7 @@ import collections
 import contextlib
 import operator
 import os
+import pickle
 import socket
 import uuid
 import weakref
@@ -23,6 +24,7 @@ from libra._tensors import DTYPES, dtype_advice, lse_dtype, rows, view
 from libra._typed import typed
 from libra.kernels import Kernels
 
+LONGEST_DEADLINE = 1e6  # seconds
 DEFAULT_CONNECTIONS = 8  # of CUDA: two streams of a pass and its three lanes of copies wait in five
 
 _open_pools = weakref.WeakSet()
@@ -60,8 +62,9 @@ class Pool:
         waits for the stream. On CPUs they are always there.
 
     Every rank of the pool makes one, uses the same plans in the same order and closes it. Opens
-    nothing but NCCL where that is used: messages go over torch.distributed, on a gloo group of the
-    same ranks. Raises ConfigError for a group that `workers` does not divide.
+    nothing but NCCL where that is used: messages go over torch.distributed's gloo, between the same
+    ranks. Any thread may use it, one at a time. Raises ConfigError for a group that `workers` does
+    not divide, TransportError if a rank does not come within the deadline.
     """
 
     @typed
@@ -70,6 +73,11 @@ class Pool:
                  keep: int = 256, alone: bool = False, transport: str = "auto",
                  one_queue: bool | None = None, kernels: Kernels | None = None,
                  measure: bool = False):
+        _check_at_least_1("workers", workers)
+        _check_at_least_1("keep", keep)
+        if not 1e-3 <= deadline <= LONGEST_DEADLINE:
+            _core.refuse("Pool", "deadline", deadline,
+                         f"from 0.001 to {LONGEST_DEADLINE:.0f} seconds")
         ranks = [_own_rank()] if alone else _ranks_of(group)
         workers = workers or len(ranks)
         if workers > 1 and group is None and not alone and not _in_a_job():
@@ -87,9 +95,12 @@ class Pool:
         self.worker = place - first  #: this rank's number in the pool
         self.group_size, self.group_rank = len(ranks), place  #: of the group that pools divide
         self.device = torch.device(device or _device_of(group))
-        self._group = _gloo_group(self.ranks, deadline) if workers > 1 else None
-        self._key = f"libra/pool/{'-'.join(map(str, self.ranks))}/{_number(self.ranks)}"
         on_gpu = self.device.type == "cuda"
+        if not on_gpu and self.device.type != "cpu":
+            _core.refuse("Pool", "device", device, "a CPU or CUDA device")
+        self._key = f"libra/pool/{'-'.join(map(str, self.ranks))}/{_number(self.ranks)}"
+        self._group = self._meet(deadline) if workers > 1 else None
+        self._gathering = None  # the latest work of the group that is not a message
         _check_transport(transport, on_gpu)
         runner = _runner_of(kernels, self.device)
         self._core = (self._device_worker(transport, one_queue, deadline, runner) if on_gpu else
@@ -99,13 +110,26 @@ class Pool:
         self._measures = measure or not on_gpu
         self._core.measure(self._measures)
         self._kept = collections.deque(maxlen=keep)
-        self._used = []  # plans since the last metrics()
+        self._used = collections.Counter()  # sums over the plans since the last metrics()
         _open_pools.add(self)
 
     @property
     def workers(self):
         """P * CP."""
         return len(self.ranks)
+
+    def _meet(self, deadline):
+        """A gloo group of its own: torch's new_group wants every rank to have made equally many,
+        and would keep it for good."""
+        store = dist.PrefixStore(f"{self._key}/gloo", dist.distributed_c10d._get_default_store())
+        try:
+            return dist.ProcessGroupGloo(store, self.worker, self.workers,
+                                         timedelta(seconds=float(deadline)))
+        except RuntimeError as error:
+            cause = " ".join(str(error).partition("Exception raised from")[0].split())
+            raise _core.TransportError(
+                f"worker {self.worker} did not reach ranks {self.ranks} of its pool within "
+                f"{deadline} s: {cause}; does each of them make this pool?") from None
 
     def _host_worker(self, deadline, runner=None):
         port = None
@@ -147,9 +171,22 @@ class Pool:
 
     def _gather(self, mine):
         """What each worker says, by worker."""
-        said = [None] * self.workers
-        dist.all_gather_object(said, mine, group=self._group)
-        return said
+        if self._group is None:
+            raise _core.ConfigError("the pool has been closed: make a new one")
+        said = torch.frombuffer(bytearray(pickle.dumps(mine)), dtype=torch.uint8)
+        sizes = self._gather_tensors(torch.tensor([said.numel()], device="cpu"))
+        longest = int(max(sizes))
+        said = torch.cat([said, said.new_zeros(longest - said.numel())])
+        return [pickle.loads(each[:size].numpy().tobytes())
+                for each, size in zip(self._gather_tensors(said), sizes)]
+
+    def _gather_tensors(self, mine):
+        # Kept, since gloo's thread would want the interpreter's lock to free its tensors, and the
+        # group may be waiting for that thread, with the lock, when it ends.
+        gathered = [torch.empty_like(mine) for _ in self.ranks]
+        self._gathering = self._group.allgather([gathered], [mine])
+        self._gathering.wait()
+        return gathered
 
     @typed
     def plan(self, options: _core.PlanOptions | _core.Planning,
@@ -178,7 +215,7 @@ class Pool:
         """
         samples = _whole("plan_together", "samples", samples)
         mine = (tokens if tokens is not None else sum(samples), samples)
-        gathered = [mine] if self._group is None else self._gather(mine)
+        gathered = [mine] if self.workers == 1 else self._gather(mine)
         return self.plan(options, [_core.PackedSequence(*of_rank)
                                    for of_rank in gathered[::options.cp]])
 
@@ -210,15 +247,17 @@ class Pool:
                 0.0, figures["pass_seconds"] - figures["compute_seconds"])
         else:
             del figures["pass_seconds"], figures["compute_seconds"]
-        cores, self._used = self._used, []
-        for name in ("skew", "balance", "tiles_moved") if cores else ():
-            figures[name] = sum(getattr(core, name) for core in cores) / len(cores)
+        used, self._used = self._used, collections.Counter()
+        plans = used.pop("plans", 0)
+        figures.update({name: total / plans for name, total in used.items()})
         return {f"libra/{name}": value for name, value in figures.items()}
 
     def close(self):
-        """Ends the pool's threads. At exit it is done for you."""
+        """Ends the pool's threads and connections. At exit it is done for you."""
         self._core.close()
         self._witness.close()
+        self._group = None
+        self._gathering = None  # after the group
         _open_pools.discard(self)
 
     def bind(self, plan):
@@ -231,7 +270,8 @@ class Pool:
                 store = dist.distributed_c10d._get_default_store()
                 found = differences(store, self._key, self.worker, self.workers, plan.core)
                 raise _core.PlanError(f"{error}{found}") from None
-            self._used.append(plan.core)
+            self._used.update(plans=1, **{name: getattr(plan.core, name) for name in
+                                          ("skew", "balance", "tiles_moved")})
         return plan.bound
 
     def _agree(self, core):
@@ -301,13 +341,19 @@ class Pool:
 @contextlib.contextmanager
 def profile(pool, path):
     """Writes what this rank's passes did inside the block to `path`, for Perfetto."""
-    pool._core.record(True, pool._stream())
-    try:
-        yield
-    finally:
+    def end():
         pool._core.record(False, pool._stream())
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(pool._core.trace())
+        file.write(pool._core.trace())
+
+    with open(path, "w", encoding="utf-8") as file:
+        pool._core.record(True, pool._stream())
+        try:
+            yield
+        except BaseException:
+            with contextlib.suppress(_core.Error):  # of a pool that has been closed meanwhile
+                end()
+            raise
+        end()
 
 
 def _connections():
@@ -369,9 +415,9 @@ def _device_of(group):
     return "cpu"
 
 
-def _gloo_group(ranks, deadline):
-    return dist.new_group(ranks, backend="gloo", timeout=timedelta(seconds=deadline),
-                          use_local_synchronization=True, group_desc="libra")
+def _check_at_least_1(name, value):
+    if value is not None and value < 1:
+        _core.refuse("Pool", name, value, "at least 1")
 
 
 def _sequence(number, sequence):

@@ -28,7 +28,8 @@ def typed(function):
             return function(*args, **keywords)
         for name, hint in _hints(function).items():
             if name in given and not _fits(given[name], hint):
-                _core.refuse(where, name, given[name], _words(hint))
+                size = " of 64 bits" if isinstance(given[name], numbers.Integral) else ""
+                _core.refuse(where, name, given[name], _words(hint, size))
         return function(*args, **keywords)
 
     return checked
@@ -53,7 +54,7 @@ def _is_a(value, kind):
     if kind is typing.Any:
         return True
     if kind is int:  # numpy's too
-        return isinstance(value, numbers.Integral)
+        return isinstance(value, numbers.Integral) and -1 << 63 <= value < 1 << 64
     if kind is float:
         return isinstance(value, numbers.Real)
     if typing.get_origin(kind) is Iterable:
@@ -61,8 +62,8 @@ def _is_a(value, kind):
     return isinstance(value, kind)
 
 
-def _words(hint):
-    return " or ".join(map(_word, _kinds(hint)))
+def _words(hint, size=""):
+    return " or ".join(_word(kind) + size * (kind is int) for kind in _kinds(hint))
 
 
 def _word(kind):

@@ -15,6 +15,8 @@ same ones sees the same, without a word to the others.
 """
 
 import hashlib
+import numbers
+import operator
 
 from torch.utils.data import Sampler
 
@@ -146,7 +148,9 @@ class PooledBatchSampler(Sampler):
             _core.refuse("PooledBatchSampler", "seed", seed, "at least 0")
         self._lengths = read_lengths(lengths)
         seq_len = _core.parse_size(seq_len) if isinstance(seq_len, str) else seq_len
-        self.dp, self.dp_rank = _replica(dp, dp_rank, planner)
+        # numpy's numbers would travel into states, where 8 and np.int64(8) are not the same.
+        seq_len, gbs, pool_size, seed = map(operator.index, (seq_len, gbs, pool_size, seed))
+        self.dp, self.dp_rank = map(operator.index, _replica(dp, dp_rank, planner))
         self.gbs, self.pool_size, self.seq_len = gbs, pool_size, seq_len
         _core.check_window(gbs, self.dp, pool_size)
         _core.assign_pools([0] * pool_size, pool_size, grouping)  # refuses a word that is none
@@ -174,6 +178,7 @@ class PooledBatchSampler(Sampler):
         self._epoch = 0
         self._done = 0  # microbatches of the epoch handed out
         self._resumed = False
+        self._latest = 0  # iteration, or order to begin elsewhere; older ones are not counted
         self._waiting_tokens = 0
         self._stream = None
 
@@ -197,15 +202,23 @@ class PooledBatchSampler(Sampler):
             self._counts[epoch] = self._counter.windows_in(epoch)
         return self._counts[epoch]
 
-    def set_epoch(self, epoch):
+    @typed
+    def set_epoch(self, epoch: int):
         """What the next iteration yields. Does nothing if it is the epoch that was resumed."""
+        _check_count("PooledBatchSampler.set_epoch", "epoch", epoch)
         if epoch != self._epoch:
-            self._epoch, self._done, self._resumed = epoch, 0, False
+            self._go_to(int(epoch), 0, resumed=False)
 
-    def state_dict(self, microbatches=None):
-        """Where the run is. microbatches: of this epoch, trained on; None: handed out so far, which
-        a DataLoader with workers is ahead of."""
-        done = self._done if microbatches is None else microbatches
+    def _go_to(self, epoch, done, resumed):
+        self._epoch, self._done, self._resumed = epoch, done, resumed
+        self._latest += 1
+
+    @typed
+    def state_dict(self, microbatches: int | None = None):
+        """Where the run is: a dict of ints, strings and such, for torch.save or JSON. microbatches:
+        of this epoch, trained on; None: handed out so far, which a DataLoader with workers is ahead
+        of."""
+        done = self._done if microbatches is None else int(microbatches)
         return dict(epoch=self._epoch, microbatches=done, gbs=self.gbs, sharing=self._sharing,
                     identity=self._identity)
 
@@ -213,14 +226,11 @@ class PooledBatchSampler(Sampler):
     def load_state_dict(self, state: dict):
         """Goes on where `state_dict()` was taken, in the middle of a step too.
 
-        Raises ConfigError for other lengths or options; and in the middle of a step for another DP,
+        An iterator from before goes on where it was, and counts no more. Raises ConfigError for
+        what is no state, for other lengths or options; and in the middle of a step for another DP,
         P, grouping or device profile, which at the end of one may change.
         """
-        missing = {"epoch", "microbatches", "gbs", "sharing", "identity"} - set(state)
-        if missing:
-            raise _core.ConfigError(
-                f"this is no state of a sampler, or one of another version: it has no "
-                f"{', '.join(sorted(missing))}")
+        self._check_state(state)
         if state["identity"] != self._identity or state["gbs"] != self.gbs:
             raise _core.ConfigError(
                 "the state is of other lengths or options (seq_len, gbs, packing, oversize, order, "
@@ -235,13 +245,24 @@ class PooledBatchSampler(Sampler):
                 + ", ".join(f"{name} ({then[name]}, now {self._sharing[name]})"
                             for name in changed)
                 + ": resume with the same, or from the end of a step")
-        self._epoch, self._done = state["epoch"], windows * self.microbatches + rest
-        self._resumed = True
+        self._go_to(int(state["epoch"]), windows * self.microbatches + int(rest), resumed=True)
+
+    def _check_state(self, state):
+        sharing = state.get("sharing")
+        shared = sharing if isinstance(sharing, dict) else {}
+        missing = ({"epoch", "microbatches", "gbs", "sharing", "identity"} - set(state)
+                   or set(self._sharing) - set(shared))
+        if missing:
+            raise _core.ConfigError(
+                f"this is no state of a sampler, or one of another version: it has no "
+                f"{', '.join(sorted(missing))}")
+        for name, value in (*state.items(), ("dp", shared["dp"])):
+            if name in ("epoch", "microbatches", "gbs", "dp"):
+                _check_count("load_state_dict", f"state's {name}", value)
+        if not 0 < shared["dp"] <= state["gbs"]:
+            _core.refuse("load_state_dict", "state's dp", shared["dp"], "from 1 to gbs")
 
     def _check_place(self, epoch, microbatches, windows):
-        if epoch < 0 or microbatches < 0:
-            raise _core.ConfigError(
-                f"the state is at microbatch {microbatches} of epoch {epoch}: neither is negative")
         if windows > self._windows_of(epoch):
             raise _core.ConfigError(
                 f"the state is at microbatch {microbatches}, and epoch {epoch} has only "
@@ -251,7 +272,8 @@ class PooledBatchSampler(Sampler):
         if not self._resumed:
             self._done = 0
         self._resumed = False
-        epoch = self._epoch
+        self._latest += 1
+        this, epoch = self._latest, self._epoch
         number, first = divmod(self._done, self.microbatches)
         windows = self._windows_from(epoch, number)
         while (window := windows.take(epoch)) is not None:
@@ -259,7 +281,7 @@ class PooledBatchSampler(Sampler):
             for ga_index in range(first, len(sequences)):
                 batch = self._batch(window, sequences, ga_index, number)
                 self._waiting_tokens = window.waiting_tokens
-                self._done += 1
+                self._done += this == self._latest
                 yield batch
             number, first = number + 1, 0
 
@@ -310,6 +332,11 @@ class _Windows:
             return None
         self._at = (epoch, self._at[1] + 1)
         return window
+
+
+def _check_count(where, name, value):
+    if not isinstance(value, numbers.Integral) or not 0 <= value < 1 << 63:
+        _core.refuse(where, name, value, "an int, at least 0")
 
 
 def _replica(dp, dp_rank, planner):

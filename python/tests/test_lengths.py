@@ -84,7 +84,24 @@ def test_a_package_that_is_not_installed_is_named(module, code):
 
 
 @pytest.mark.parametrize("wrong", [[1.5, 2.0], [[1, 2]], [3, -1], pa.table({"text": ["a"]}),
-                                   "no-such-file.npy", "no-such-file.parquet"])
+                                   "no-such-file.npy", "no-such-file.parquet",
+                                   (length for length in [1, 2]), 3, None, [[1], [2, 3]],
+                                   torch.ones(2, dtype=torch.bfloat16),
+                                   torch.ones(2, requires_grad=True),
+                                   torch.ones(2, dtype=torch.int64, device="meta"),
+                                   pa.table({"input_ids": ["ab", "c"]}),
+                                   pa.table([[1], [2]], names=["length", "length"])])
 def test_what_is_no_length_is_an_input_error(wrong):
-    with pytest.raises(libra.InputError):
+    with pytest.raises(libra.InputError) as raised:
         libra.read_lengths(wrong)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_length_beyond_64_bits_is_named_as_it_is():
+    with pytest.raises(libra.InputError, match=f"document 1 has {2 ** 63} tokens"):
+        libra.read_lengths(np.array([1, 2 ** 63], np.uint64))
+
+
+@pytest.mark.parametrize("nothing", [[], np.zeros(0), pa.chunked_array([], pa.int64())])
+def test_no_document_is_no_length(nothing):
+    assert libra.read_lengths(nothing).tolist() == []

@@ -52,3 +52,17 @@ def test_metrics_are_sums_since_the_last_and_what_was_planned(worlds, tmp_path):
 def test_a_device_that_is_not_there_is_an_error():
     with pytest.raises(libra.ConfigError, match="GPU|CUDA"):
         libra.Pool(device="cuda:99")
+
+
+def test_a_profile_that_cannot_be_written_is_an_error_before_anything_runs(pool, tmp_path):
+    with pytest.raises(FileNotFoundError), libra.profile(pool, tmp_path / "none" / "trace.json"):
+        raise AssertionError("has begun")
+
+
+def test_what_breaks_off_a_profile_is_what_is_raised(pool, tmp_path):
+    with pytest.raises(KeyError), libra.profile(pool, tmp_path / "trace.json"):
+        raise KeyError("a layer's")
+    assert json.loads((tmp_path / "trace.json").read_text())["traceEvents"] is not None
+    with pytest.raises(KeyError), libra.profile(pool, tmp_path / "trace.json"):
+        pool.close()
+        raise KeyError("a layer's")

@@ -1,6 +1,8 @@
 """libra.attention as an operator: strides, heads, gradients, plans. One rank is enough for most of
 it; what a pool could do wrong is run on two."""
 
+import math
+
 import pytest
 import torch
 
@@ -88,6 +90,21 @@ def test_a_scale_is_the_softmax_scale(pool):
     shard = shard_of(case, plan, scale=0.7)
     q, k, v = (t.requires_grad_() for t in (shard.q, shard.k, shard.v))
     exact(shard, libra.attention(q, k, v, plan=plan, scale=0.7), q, k, v)
+
+
+@pytest.mark.parametrize("scale", [
+    math.nan, math.inf, 10 ** 400, "x", 1j, torch.tensor([1.0, 2.0]),
+    torch.tensor(0.25, requires_grad=True)])
+def test_a_scale_that_is_no_plain_number_is_an_error(pool, scale):
+    case, plan = plan_of(pool)
+    shard = shard_of(case, plan)
+    with pytest.raises(libra.ConfigError, match="scale=.*a float or None, and finite") as raised:
+        libra.attention(shard.q, shard.k, shard.v, plan=plan, scale=scale)
+    assert "\n" not in str(raised.value)
+    with torch.no_grad():  # nothing is learned here
+        libra.attention(shard.q, shard.k, shard.v, plan=plan, scale=torch.nn.Parameter(
+            torch.tensor(0.25)))
+    assert deviation(libra.attention(shard.q, shard.k, shard.v, plan=plan), shard.out) < 1e-10
 
 
 # --- what needs a gradient -----------------------------------------------------------------------

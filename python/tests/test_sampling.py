@@ -237,14 +237,40 @@ def test_other_pools_in_the_middle_of_a_step_are_an_error(other, words):
         sampler(**other).load_state_dict(sampler_after(3).state_dict())
 
 
+SHARING = sampler().state_dict()["sharing"]
+
+
 @pytest.mark.parametrize("wrong", [
-    dict(epoch=-1), dict(microbatches=-3), dict(microbatches=10_000), dict(sharing=None)])
+    dict(epoch=-1), dict(microbatches=-3), dict(microbatches=10_000), dict(sharing=None),
+    dict(epoch="0"), dict(epoch=None), dict(microbatches=2.0), dict(microbatches=1 << 70),
+    dict(gbs=8.0), dict(sharing=[]), dict(sharing={}), dict(sharing=dict(dp=4)),
+    *(dict(sharing={**SHARING, "dp": dp}) for dp in (0, -4, 100, "4", None))])
 def test_a_state_that_cannot_be_is_an_error(wrong):
     state = {**sampler_after(2).state_dict(), **wrong}
     if wrong.get("sharing", 0) is None:
         del state["sharing"]
-    with pytest.raises(libra.ConfigError, match="state"):
+    with pytest.raises(libra.ConfigError, match="state") as raised:
         sampler().load_state_dict(state)
+    assert "\n" not in str(raised.value)
+
+
+def test_numbers_of_numpy_make_the_state_that_ints_make():
+    made = sampler(gbs=np.int64(8), dp=np.int32(4), pool_size=np.int64(2), seq_len=np.int16(128),
+                   seed=np.uint8(0), dp_rank=np.int64(0))
+    made.set_epoch(np.int64(1))
+    assert json.loads(json.dumps(made.state_dict(microbatches=np.int64(3)))) == {
+        **sampler().state_dict(), "epoch": 1, "microbatches": 3}
+
+
+def test_an_iterator_from_before_a_state_was_loaded_is_not_counted():
+    made = sampler()
+    start = made.state_dict()
+    old = iter(made)
+    first = [next(old).samples for _ in range(3)]
+    made.load_state_dict(start)
+    second = next(old).samples
+    assert made.state_dict() == start
+    assert [batch.samples for batch in made][:4] == [*first, second]
 
 
 def test_the_state_at_the_end_of_an_epoch_is_none_of_these():

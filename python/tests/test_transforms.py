@@ -61,6 +61,53 @@ def test_a_pool_of_compiled_layers_is_exact(worlds):
     worlds(2).run(compiled_pair)
 
 
+def test_a_compiled_layer_is_refused_a_log_sum_exp_that_stays_elsewhere(pool):
+    def attend(q, k, v, plan):
+        return libra.attention(q, k, v, plan=plan, return_lse=True)
+
+    compiled = torch.compile(attend, backend="aot_eager", fullgraph=True)
+    case, plan = plan_of(pool, return_lse=True)
+    shard = shard_of(case, plan)
+    out, lse = compiled(shard.q, shard.k, shard.v, plan.id)
+    assert deviation(out, shard.out) < 1e-10 and deviation(lse, shard.lse) < 1e-10
+    _, without = plan_of(pool)
+    with pytest.raises(libra.ConfigError, match="return_lse=True"):
+        compiled(shard.q, shard.k, shard.v, without.id)
+
+
+def test_a_derivative_in_forward_mode_is_refused_instead_of_left_out(pool):
+    case, plan = plan_of(pool)
+    shard = shard_of(case, plan)
+
+    def attend(q):
+        return libra.attention(q, shard.k, shard.v, plan=plan)
+
+    with pytest.raises(libra.ConfigError, match="no derivative in forward mode"):
+        torch.func.jvp(attend, (shard.q,), (shard.q,))
+    assert deviation(attend(shard.q), shard.out) < 1e-10
+
+
+def test_a_second_derivative_is_refused(pool):
+    case, plan = plan_of(pool)
+    shard = shard_of(case, plan)
+    q = shard.q.requires_grad_()
+    out = libra.attention(q, shard.k, shard.v, plan=plan)
+    gradient, = torch.autograd.grad(out, q, shard.d_out, create_graph=True)
+    assert deviation(gradient, shard.dq) < 1e-10
+    with pytest.raises(RuntimeError, match="no autograd formula"):
+        gradient.sum().backward()
+
+
+def test_a_graph_that_is_kept_gives_its_gradients_again(pool):
+    case, plan = plan_of(pool)
+    shard = shard_of(case, plan)
+    q = shard.q.requires_grad_()
+    out = libra.attention(q, shard.k, shard.v, plan=plan)
+    for _ in range(3):
+        gradient, = torch.autograd.grad(out, q, shard.d_out, retain_graph=True)
+        assert deviation(gradient, shard.dq) < 1e-10
+
+
 def test_the_operator_keeps_torchs_promises(pool):
     case, plan = plan_of(pool)
     shard = shard_of(case, plan)

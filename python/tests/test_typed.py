@@ -1,5 +1,6 @@
 """Arguments of a wrong type: one line that says what, where, and what it must be."""
 
+import math
 import re
 
 import numpy as np
@@ -31,6 +32,17 @@ def sampler(**changes):
     (lambda pool: sampler(planner=pool), "planner=Pool(worker 0 of 1, cpu), a Pool: it must be a "
      "Planner or None"),
     (lambda _: sampler(seed=-1), "seed=-1, an int: it must be at least 0"),
+    (lambda _: sampler(seq_len=1 << 70), "an int: it must be an int of 64 bits or a str"),
+    (lambda _: sampler().set_epoch("1"), "PooledBatchSampler.set_epoch cannot take epoch='1', a "
+     "str: it must be an int"),
+    (lambda _: sampler().set_epoch(-1), "epoch=-1, an int: it must be an int, at least 0"),
+    (lambda _: sampler(packing="wlb", equal_cost_tokens=math.nan), "nan is not above 0"),
+    (lambda _: libra.read_lengths([1], column=1), "read_lengths cannot take column=1, an int"),
+    (lambda _: libra.read_lengths("synthetic:paper-256k", seed=-1), "seed=-1, an int: it must be"),
+    (lambda _: libra.Pool(workers=0), "Pool cannot take workers=0, an int: it must be at least 1"),
+    (lambda _: libra.Pool(keep=0), "keep=0, an int: it must be at least 1"),
+    (lambda _: libra.Pool(deadline=math.inf), "deadline=inf, a float: it must be from 0.001 to"),
+    (lambda _: libra.Pool(device="meta"), "device='meta', a str: it must be a CPU or CUDA device"),
     (lambda _: sampler(keep_empty="yes"), "keep_empty='yes', a str: it must be True or False"),
     (lambda _: sampler().load_state_dict(None), "PooledBatchSampler.load_state_dict cannot take "
      "state=None: it must be a dict"),
