@@ -204,19 +204,31 @@ class Fastest {
   double seconds_;
 };
 
+// Whether a worker has more to do than tau allows, all its work counted.
+bool breaks_tau(const PoolPlan& plan, const std::vector<std::int64_t>& other_work) {
+  double heaviest = 0;
+  double total = 0;
+  for (std::size_t worker = 0; worker < other_work.size(); ++worker) {
+    const auto load = static_cast<double>(plan.placement.load[worker] + other_work[worker]);
+    heaviest = std::max(heaviest, load);
+    total += load;
+  }
+  return heaviest * plan.workers() > total * (1 + 1e-6 * plan.options.tau_ppm);
+}
+
 // Homes of long samples add up what each guest computed, and should compute less themselves. How
 // much it is hangs on the placement, so it is planned again with what it was, twice.
 // `max_tile_pairs`: as wished.
 void offer_with_additions(Fastest& fastest, const ComputeCost& cost, std::int64_t max_tile_pairs) {
   constexpr int kRounds = 2;
-  constexpr std::int64_t kWorthIt = 200;  // a half percent of the mean load
   for (int round = 0; round < kRounds; ++round) {
     const PoolPlan& plan = fastest.plan();
+    std::vector<std::int64_t> times = addition_times(plan, cost);
+    if (!breaks_tau(plan, times)) return;
+    // More than the mean leaves no room for tiles, and sums stay within 64 bits.
     const std::vector<std::int64_t>& load = plan.placement.load;
     const std::int64_t mean =
         std::accumulate(load.begin(), load.end(), std::int64_t{0}) / std::ssize(load);
-    std::vector<std::int64_t> times = addition_times(plan, cost);
-    if (*std::max_element(times.begin(), times.end()) <= mean / kWorthIt) return;
     for (std::int64_t& time : times) time = std::min(time, mean);
     PlanOptions options = plan.options;
     if (options.max_tile_pairs != kWhole) options.max_tile_pairs = max_tile_pairs;

@@ -23,7 +23,7 @@ double predicted_seconds(const PoolPlan& plan, const Cluster& cluster, const Com
 /// With placers `reserve` and `balanced` the plan of the least predicted time among: make_plan's;
 /// if that had to cut large tiles, the same with them whole; with twice the head shards, and twice
 /// again, while that helps; with a tau 4, 16 and 64 times as large while that helps; with additions
-/// of gradients counted as load, where they are a part of it that matters; and every tile at home.
+/// of gradients counted as load, where tau is broken with them; and every tile at home.
 /// Where the pool has several nodes with node fetch, unless it is faster without. With other
 /// placers make_plan's. The cluster's nodes take the place of `gpus_per_node`. Throws as make_plan.
 PoolPlan make_plan_for(const Cluster& cluster, const PlanOptions& options,
