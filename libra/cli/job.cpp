@@ -48,6 +48,7 @@ std::optional<Cluster> cluster_of(const PoolOptions& options) {
   return cluster;
 }
 
+// Additions are asked for in plans for a cluster, which need seconds.
 ComputeCost cost_of(const std::shared_ptr<const DeviceProfile>& device) {
   if (!device) return {flops_cost, nullptr};
   return compute_cost(device);

@@ -32,6 +32,13 @@ std::int64_t read_constant_ps(const JsonObject& object, const char* name, double
   return to_whole(value, ps_per_unit);
 }
 
+std::int64_t read_mb_per_s(const JsonObject& object, const char* name) {
+  const double value = object.number(name);
+  const std::int64_t whole = to_whole(value, kMbPerGb);
+  if (whole < 1) object.fail(name, fmt::format("is {}: must be at least 0.001", value));
+  return whole;
+}
+
 void append_rate(const JsonObject& pass, const nlohmann::json& rate, RateGrid* grid) {
   if (!rate.is_number()) pass.fail("tflops", "must hold numbers only");
   grid->gflops.push_back(to_whole(rate.get<double>(), kGflopsPerTflops));
@@ -77,7 +84,7 @@ DeviceProfile parse_device_profile(const std::string& text, const std::string& w
   data.launch_ps = read_constant_ps(file, "launch_us", kPsPerUs);
   data.multiprocessors = file.integer32("multiprocessors");
   data.block_tokens = file.integer32("block_tokens");
-  data.add_mb_per_s = to_whole(file.number("add_gb_per_s"), kMbPerGb);
+  data.add_mb_per_s = read_mb_per_s(file, "add_gb_per_s");
   data.forward = read_pass(file.object("forward"));
   data.backward = read_pass(file.object("backward"));
   try {

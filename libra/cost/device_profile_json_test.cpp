@@ -73,6 +73,8 @@ TEST(LoadDeviceProfile, NamesTheFieldThatIsWrong) {
       {"\"multiprocessors\": 4", "\"multiprocessors\": 0", "multiprocessors is 0: must be in [1,"},
       {"\"multiprocessors\": 4", "\"multiprocessors\": \"4\"", "must be a whole number"},
       {"\"launch_us\": 1.5", "\"launch_us\": -1.5", "field 'launch_us' is -1.5: must not be"},
+      {"\"add_gb_per_s\": 1234.5", "\"add_gb_per_s\": 0",
+       "field 'add_gb_per_s' is 0: must be at least 0.001"},
       {"\"launch_us\": 1.5", "\"launch_us\": 1e300", "launch_ps is 1000000000000000: must be in"},
       {"\"entry_ns\": 250.0", "\"entry_ns\": -1", "field 'forward.entry_ns' is -1"},
       {"\"entry_ns\": 250.0", "\"entry_ns\": NaN", "is not JSON: byte"},

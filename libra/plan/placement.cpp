@@ -59,6 +59,8 @@ double Placement::max_over_mean() const {
 
 Placement place_tiles(const PlanOptions& options, const HomeLayout& layout, const Tiling& tiling,
                       const std::vector<std::int64_t>& other_work) {
+  LIBRA_CHECK(other_work.empty() || other_work.size() == at(layout.workers()),
+              "other work of {} workers in a pool of {}", other_work.size(), layout.workers());
   const PlacementProblem problem{options, layout, tiling,
                                  cap_of(options, layout, tiling, other_work), other_work};
   Placement placement = with_destinations(options, layout, tiling, destinations(problem));

@@ -32,8 +32,9 @@ struct Placement {
 };
 
 /// Deterministic: integers only, ties to the lower tile and worker. O(tiles x workers).
-/// `other_work`: by worker, what it has to do besides tiles, in their cost unit; empty: nothing. It
-/// is balanced together with the tiles, and a part of the loads and the cap that are given.
+/// `other_work`: by worker, what it has to do besides tiles, in their cost unit, at least 0; empty:
+/// nothing. It is balanced together with the tiles, and a part of the loads and the cap that are
+/// given.
 Placement place_tiles(const PlanOptions& options, const HomeLayout& layout, const Tiling& tiling,
                       const std::vector<std::int64_t>& other_work = {});
 

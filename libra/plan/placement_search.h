@@ -26,8 +26,8 @@ std::int64_t search_steps(std::int64_t microseconds);
 
 /// Threshold accepting: random moves, most of them to where the same keys are, and swaps that break
 /// no cap are kept while they cost no more than a threshold, which falls from half a block's
-/// queries to nothing. Gives the destinations of
-/// the best placement met, so never more bytes. No worker above the cap gets heavier.
+/// queries to nothing. Gives the destinations of the best placement met, so never more bytes. No
+/// worker above the cap gets heavier.
 std::vector<std::int32_t> search(PlacementState& state, const TileTraffic& traffic,
                                  std::int64_t cap, std::int64_t steps);
 

@@ -275,14 +275,13 @@ TEST(Placement, OtherWorkIsBalancedWithTheTiles) {
     options.placer = placer;
     const PoolPlan plan = make_plan(options, {{1024, {1024}}, {1024, {1024}}});
     const std::int64_t mean = plan.placement.cap * 100 / 103;  // tau is 3%
-    const std::vector<std::int64_t> other_work = {mean, 0, 0, mean / 2};
+    const std::vector<std::int64_t> other_work = {mean, 0, 0, mean / 2, 0, 0, 0, 0};
     const Placement placement = place_tiles(options, plan.layout, plan.tiling, other_work);
     const Placement tiles_alone =
         with_destinations(options, plan.layout, plan.tiling, placement.destination);
     for (std::size_t worker = 0; worker < 8; ++worker) {
       EXPECT_LE(placement.load[worker], placement.cap);
-      EXPECT_EQ(placement.load[worker] - tiles_alone.load[worker],
-                worker < other_work.size() ? other_work[worker] : 0);
+      EXPECT_EQ(placement.load[worker] - tiles_alone.load[worker], other_work[worker]);
     }
     EXPECT_NEAR(static_cast<double>(placement.cap), static_cast<double>(mean) * 1.1875 * 1.03,
                 static_cast<double>(mean) * 1e-3);
