@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # On a machine with GPUs, Python, torch and nanobind: builds the Python extension, runs the checks
 # of libra.attention between two processes (checks), strikes two and three with random faults
-# (faults), both over NCCL as between hosts too (hosts), compares 200 steps of training with and
-# without Libra (curves), and trains a Qwen3 of real width for some steps (train). hosts and train
-# take two GPUs; in the other steps processes share one where there is one.
+# (faults), both over NCCL as between hosts too (hosts), trains beside Megatron-Core's expert
+# parallelism where that is installed (experts), compares 200 steps of training with and without
+# Libra (curves), and trains a Qwen3 of real width for some steps (train). hosts and train take two
+# GPUs; in the other steps processes share one where there is one.
 #
-#   torch_gpu.sh [--python PYTHON] [--limit SECONDS] [checks|faults|hosts|curves|train]...
+#   torch_gpu.sh [--python PYTHON] [--limit SECONDS] [checks|faults|hosts|experts|curves|train]...
 #
 # The build goes to build/gpu (as bench_gpu.sh's). A step that fails is reported; the others go on.
 set -uo pipefail
@@ -15,13 +16,13 @@ while [ $# -gt 0 ]; do
   case $1 in
     --python) python=$2 && shift ;;
     --limit) limit=$2 && shift ;;
-    checks | faults | hosts | curves | train) steps+=("$1") ;;
+    checks | faults | hosts | experts | curves | train) steps+=("$1") ;;
     *) echo "torch_gpu.sh: '$1' is no option and no step" >&2 && exit 1 ;;
   esac
   shift
 done
 if [ ${#steps[@]} -eq 0 ]; then
-  steps=(checks faults curves)
+  steps=(checks faults experts curves)
   [ "$(nvidia-smi --list-gpus | wc -l)" -lt 2 ] || steps+=(hosts train)
 fi
 failed=0
@@ -44,6 +45,7 @@ timed() {
 
 checks() { timed "$python" python/tests/gpu_checks.py; }
 hosts() { timed "$python" python/tests/gpu_checks.py hosts; }
+experts() { timed "$python" python/tests/megatron_checks.py; }
 
 faults() { timed "$python" python/tests/faults.py cuda 20; }
 
@@ -78,6 +80,7 @@ for step in "${steps[@]}"; do
     checks) checks ;;
     faults) faults ;;
     hosts) hosts ;;
+    experts) experts ;;
     curves) curves ;;
     train) train ;;
   esac

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 import gpu_checks
+import megatron_checks
 
 GPUS = torch.cuda.device_count()
 needs_one = pytest.mark.skipif(GPUS < 1, reason="needs a GPU")
@@ -27,3 +28,11 @@ def test_over_nccl(name):
     for name in gpu_checks.FAILURES])
 def test_failures_reach_every_rank(name):
     gpu_checks.check_failures(**gpu_checks.FAILURES[name])
+
+
+@pytest.mark.skipif(bool(megatron_checks.why_not()), reason=megatron_checks.why_not())
+@pytest.mark.parametrize("name", [
+    *megatron_checks.CHECKS,
+    *(pytest.param(name, marks=needs_two) for name in megatron_checks.NCCL_CHECKS)])
+def test_beside_expert_parallelism(name):
+    megatron_checks.check(name)

@@ -1,6 +1,5 @@
 """Megatron-Core's own GPT model on CPU, with Libra's core attention in its layer spec."""
 
-import contextlib
 from unittest import mock
 
 import pytest
@@ -15,6 +14,7 @@ pytest.importorskip("megatron.core", reason="needs megatron-core")
 
 from libra._plans import Plan  # noqa: E402
 from libra.integrations import megatron as adapter  # noqa: E402
+from without_gpu import without_a_gpu  # noqa: E402
 
 VOCABULARY, TOKENS = 61, 64
 SAMPLES = {"thd": [[16, 4, 40], [8] * 7], "sbhd": [[64], [64]]}
@@ -52,20 +52,6 @@ class DenseAttention(torch.nn.Module):
         q, k, v = ((t[:, 0] if batched else t) for t in (query, key, value))
         out = dense.attention(q, k, v, packed_seq_params.samples)[0].flatten(1)
         return out[:, None] if batched else out
-
-
-@contextlib.contextmanager
-def without_a_gpu():
-    """RoPE asks for the current GPU and copies indices to it."""
-    make = torch.tensor
-
-    def unpinned(*args, pin_memory=False, **kwargs):
-        return make(*args, **kwargs)
-
-    with mock.patch("torch.cuda.current_device", lambda: torch.device("cpu")), \
-            mock.patch("torch.Tensor.cuda", lambda self, *_, **__: self), \
-            mock.patch("torch.tensor", unpinned):
-        yield
 
 
 def tokens_of(replica):

@@ -1,6 +1,6 @@
 """Processes that are the ranks of one torch.distributed job, for tests.
 
-    world = World(4)
+    world = World(4)                         # backend, environment variables
     results = world.run(function, *args)     # function(*args) on every rank, by rank
     errors = world.errors(function, *args)   # what each rank raised, "" if nothing
     world.close()
@@ -20,13 +20,14 @@ LIMIT_SECONDS = 120  # a rank that says nothing for so long hangs
 
 
 class World:
-    def __init__(self, size, backend="gloo"):
+    def __init__(self, size, backend="gloo", environment=None):
         self.size = size
         self._ranks = []
         for rank in range(size):
             here, there = _context.Pipe()
             process = _context.Process(
-                target=_serve, args=(there, rank, size, backend), daemon=True)
+                target=_serve, args=(there, rank, size, backend, environment or {}),
+                daemon=True)
             process.start()
             there.close()
             self._ranks.append((process, here))
@@ -83,10 +84,11 @@ def _store(pipe, rank):
     return store
 
 
-def _serve(pipe, rank, size, backend):
+def _serve(pipe, rank, size, backend, environment):
     import torch
     import torch.distributed as dist
 
+    os.environ.update(environment)  # before CUDA and NCCL read theirs
     torch.set_num_threads(1)
     dist.init_process_group(backend, store=_store(pipe, rank), rank=rank, world_size=size)
     while True:
