@@ -42,8 +42,18 @@ std::unique_ptr<Transport> make_near(const DevicePlace& place, const TransportOp
 }
 
 #ifdef LIBRA_HAS_NCCL
+// Workers that copy engines do not reach; empty if they reach none.
+std::vector<std::int32_t> far_workers(const DevicePlace& place) {
+  std::vector<std::int32_t> far;
+  if (place.near.empty()) return far;
+  for (std::int32_t worker = 0; worker < place.workers; ++worker) {
+    if (!std::binary_search(place.near.begin(), place.near.end(), worker)) far.push_back(worker);
+  }
+  return far;
+}
+
 std::unique_ptr<Transport> make_far(const DevicePlace& place, const TransportOptions& options) {
-  NcclProcess process{{}, place.worker, place.workers, place.device};
+  NcclProcess process{{}, place.worker, place.workers, place.device, far_workers(place)};
   if (place.nccl_id.size() != process.id.size()) throw ConfigError("this is no id of NCCL's");
   std::memcpy(process.id.data(), place.nccl_id.data(), process.id.size());
   return make_nccl_transport(process, options);

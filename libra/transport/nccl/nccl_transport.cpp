@@ -82,7 +82,10 @@ class NcclTransport final : public Transport {
         clock_(process.device, stream_.get()),
         sent_(process.device),
         received_(process.device),
-        watchdog_([this](const std::stop_token& stop) { watch(stop); }) {}
+        watchdog_([this](const std::stop_token& stop) { watch(stop); }) {
+    const std::lock_guard lock(mutex_);
+    comm_.connect(process.peers, stream_.get());
+  }
   ~NcclTransport() override { leave(); }
   NcclTransport(const NcclTransport&) = delete;
   NcclTransport& operator=(const NcclTransport&) = delete;
@@ -113,6 +116,7 @@ class NcclTransport final : public Transport {
   void watch(const std::stop_token& stop);
   std::string look();
   std::set<std::int32_t> peers_of(const Exchange& exchange) const;
+  const Posting& oldest_with_peers(const Posting& otherwise) const;
   std::string in_words(const std::string& error) const;
   void leave();
 
@@ -338,7 +342,8 @@ std::string NcclTransport::look() try {
     }
     if (!posting.armed) break;
     if (Clock::now() < posting.armed_at + deadline_) continue;
-    return overdue_message(worker_, deadline_, peers_of(posting.exchange), posting.exchange.tag);
+    const Exchange& exchange = oldest_with_peers(posting).exchange;
+    return overdue_message(worker_, deadline_, peers_of(exchange), exchange.tag);
   }
   return {};
 } catch (const DeviceError& error) {
@@ -352,15 +357,22 @@ std::set<std::int32_t> NcclTransport::peers_of(const Exchange& exchange) const {
   return peers;
 }
 
+// An exchange can be empty, and be held up by another of its group.
+const Posting& NcclTransport::oldest_with_peers(const Posting& otherwise) const {
+  const auto found = std::find_if(open_.begin(), open_.end(), [](const Posting& posting) {
+    return !posting.exchange.sends.empty() || !posting.exchange.receives.empty();
+  });
+  return found == open_.end() ? otherwise : *found;
+}
+
 // NCCL does not say where an error is, nor with whom: in the oldest exchange that is not complete.
 std::string NcclTransport::in_words(const std::string& error) const {
-  for (const Posting& posting : open_) {
-    const std::set<std::int32_t> peers = peers_of(posting.exchange);
-    if (peers.empty()) continue;
-    return fmt::format("{}, with worker{} {} in {}", error, peers.size() > 1 ? "s" : "",
-                       fmt::join(peers, ", "), describe(posting.exchange.tag));
-  }
-  return error;
+  if (open_.empty()) return error;
+  const Exchange& exchange = oldest_with_peers(open_.front()).exchange;
+  const std::set<std::int32_t> peers = peers_of(exchange);
+  if (peers.empty()) return error;
+  return fmt::format("{}, with worker{} {} in {}", error, peers.size() > 1 ? "s" : "",
+                     fmt::join(peers, ", "), describe(exchange.tag));
 }
 
 void NcclTransport::leave() {
@@ -381,14 +393,29 @@ void NcclTransport::leave() {
 
 namespace {
 
-std::unique_ptr<Transport> make_endpoint(const NcclProcess& process,
-                                         const TransportOptions& options,
+// All others if none are named.
+std::vector<std::int32_t> peers_of(const NcclProcess& process) {
+  std::vector<std::int32_t> others;
+  for (std::int32_t worker = 0; worker < process.workers; ++worker) {
+    if (worker != process.worker) others.push_back(worker);
+  }
+  if (process.peers.empty()) return others;
+  for (const std::int32_t peer : process.peers) {
+    if (std::find(others.begin(), others.end(), peer) != others.end()) continue;
+    throw ConfigError(fmt::format("worker {} cannot have worker {} for a peer: others are 0 to {}",
+                                  process.worker, peer, process.workers - 1));
+  }
+  return process.peers;
+}
+
+std::unique_ptr<Transport> make_endpoint(NcclProcess process, const TransportOptions& options,
                                          const std::shared_ptr<FailureBoard>& board) {
   check_options(options);
   if (process.device < 0 || process.device >= device_count()) {
     throw ConfigError(fmt::format("device {} is not there: this process can use {}", process.device,
                                   device_count()));
   }
+  process.peers = peers_of(process);
   const DeviceGuard guard(process.device);
   return std::make_unique<NcclTransport>(process, options, board);
 }
@@ -427,7 +454,7 @@ std::vector<std::unique_ptr<Transport>> make_nccl_group(const std::vector<std::i
     threads.emplace_back([&, worker] {
       try {
         endpoints[at(worker)] =
-            make_endpoint({id, worker, workers, devices[at(worker)]}, options, board);
+            make_endpoint({id, worker, workers, devices[at(worker)], {}}, options, board);
       } catch (...) {
         errors[at(worker)] = std::current_exception();
       }

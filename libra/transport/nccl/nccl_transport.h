@@ -32,10 +32,13 @@ struct NcclProcess {
   std::int32_t worker = 0;
   std::int32_t workers = 1;
   std::int32_t device = 0;
+  /// Whom it will exchange with, which must hold both ways; empty: all others. Connected at once.
+  std::vector<std::int32_t> peers;
 };
 
-/// Returns when all workers have come here. Throws TransportError if one does not come within the
-/// deadline.
+/// Returns when all workers have come here and peers are connected. Throws TransportError if one
+/// does not come within the deadline or half a minute, whichever is longer, ConfigError for a peer
+/// that is no other worker.
 std::unique_ptr<Transport> make_nccl_transport(const NcclProcess& process,
                                                const TransportOptions& options);
 
