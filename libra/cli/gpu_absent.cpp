@@ -35,7 +35,8 @@ std::vector<CopyRate> measure_copies(const std::vector<std::int64_t>&, const OnS
   refuse("calibrate");
 }
 
-std::vector<ReplayedWorker> replay_workers(const PoolPlan&, std::int32_t, int, const OnStep&) {
+std::vector<ReplayedWorker> replay_workers(const PoolPlan&, const std::vector<std::int32_t>&, int,
+                                           const OnStep&) {
   refuse("replay");
 }
 

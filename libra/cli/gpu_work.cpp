@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <barrier>
 #include <cmath>
+#include <exception>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <thread>
 
 #include "libra/attention/cudnn/cudnn_attention.h"
@@ -173,6 +176,43 @@ ReplayedWorker replay_worker(const PoolPlan& plan, std::int32_t worker, std::int
   return {median(forward), median(backward)};
 }
 
+/// The workers of a plan, for several devices to take from.
+struct ReplayQueue {
+  const PoolPlan& plan;
+  int rounds;
+  const OnStep& on_step;
+  std::vector<ReplayedWorker> workers;
+  std::int32_t next = 0, done = 0;
+  std::exception_ptr error;
+  std::mutex mutex;  // guards the four above
+
+  void serve(std::int32_t device) try {
+    const DeviceGuard guard(device);
+    ReplaySeat seat(device);
+    for (std::int32_t worker = take(); worker < plan.workers(); worker = take()) {
+      const ReplayedWorker times = replay_worker(plan, worker, device, rounds, seat);
+      const std::lock_guard lock(mutex);
+      workers[at(worker)] = times;
+      on_step(++done, plan.workers());
+    }
+  } catch (...) {
+    const std::lock_guard lock(mutex);
+    error = std::current_exception();
+    next = plan.workers();
+  }
+
+  std::int32_t take() {
+    const std::lock_guard lock(mutex);
+    return next < plan.workers() ? next++ : next;
+  }
+};
+
+void check_devices(const std::vector<std::int32_t>& devices) {
+  for (const std::int32_t device : devices) require_device(device);
+  if (std::set<std::int32_t>(devices.begin(), devices.end()).size() == devices.size()) return;
+  throw ConfigError("--device names a GPU twice: each runs one worker at a time");
+}
+
 // Both directions at once, GB/s per direction.
 double exchange_rate(std::vector<std::unique_ptr<Transport>> endpoints, std::int64_t bytes) {
   constexpr std::int32_t kWarmUp = 3, kRounds = 10;
@@ -295,17 +335,20 @@ std::vector<CopyRate> measure_copies(const std::vector<std::int64_t>& sizes,
   return rates;
 }
 
-std::vector<ReplayedWorker> replay_workers(const PoolPlan& plan, std::int32_t device, int rounds,
+std::vector<ReplayedWorker> replay_workers(const PoolPlan& plan,
+                                           const std::vector<std::int32_t>& devices, int rounds,
                                            const OnStep& on_step) {
-  require_device(device);
-  const DeviceGuard guard(device);
-  ReplaySeat seat(device);
-  std::vector<ReplayedWorker> workers;
-  for (std::int32_t worker = 0; worker < plan.workers(); ++worker) {
-    workers.push_back(replay_worker(plan, worker, device, rounds, seat));
-    on_step(worker + 1, plan.workers());
+  check_devices(devices);
+  ReplayQueue queue{plan, rounds, on_step, std::vector<ReplayedWorker>(at(plan.workers()))};
+  {
+    std::vector<std::jthread> threads;
+    threads.reserve(devices.size());
+    for (const std::int32_t device : devices) {
+      threads.emplace_back([&queue, device] { queue.serve(device); });
+    }
   }
-  return workers;
+  if (queue.error) std::rethrow_exception(queue.error);
+  return queue.workers;
 }
 
 }  // namespace libra::cli

@@ -58,9 +58,11 @@ struct ReplayedWorker {
   double backward = 0;
 };
 
-/// Runs every worker's compute of the plan, one after the other, on one GPU with random data and no
-/// exchange; `rounds` times, medians.
-std::vector<ReplayedWorker> replay_workers(const PoolPlan& plan, std::int32_t device, int rounds,
+/// Runs every worker's compute of the plan with random data and no exchange, one after the other on
+/// each of `devices`, whichever is free; `rounds` times, medians. `on_step` is called by one thread
+/// at a time. Throws ConfigError for a device that is not there or is given twice.
+std::vector<ReplayedWorker> replay_workers(const PoolPlan& plan,
+                                           const std::vector<std::int32_t>& devices, int rounds,
                                            const OnStep& on_step);
 
 }  // namespace libra::cli

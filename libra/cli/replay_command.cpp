@@ -1,5 +1,6 @@
 // libra replay: what every worker of a large pool computes, run with real kernels, one worker after
-// the other on one GPU, beside what the device profile predicts. The network is modelled.
+// the other on one GPU or several, beside what the device profile predicts. The network is
+// modelled.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -29,7 +30,7 @@ constexpr const char* kExample =
 struct Options {
   JobOptions job;
   std::string cluster = "hgx-h200";
-  std::int32_t device = 0;
+  std::vector<std::int32_t> devices{0};
   std::int32_t pools = 1;
   std::int32_t rounds = 3;
 };
@@ -94,7 +95,7 @@ std::vector<PlacerReplay> replay_all(Job& job, const Options& options, const Con
       plan_options.storage = DType::kBf16;
       const PoolPlan plan = job.plan(plan_options, sequences);
       replay->pools.push_back({plan_times(environment, plan, {}),
-                               replay_workers(plan, options.device, options.rounds,
+                               replay_workers(plan, options.devices, options.rounds,
                                               [&](auto, auto) { progress.advance(); })});
       ++replay;
     }
@@ -173,10 +174,17 @@ void check(const Options& options) {
   if (options.rounds < 1) throw ConfigError("--rounds is 0: each worker runs at least once");
 }
 
+// Plans are for the cluster where they can be.
+JobOptions job_options(const Options& options) {
+  JobOptions job = options.job;
+  if (job.pool.seconds && !job.pool.memory_cap) job.pool.cluster = options.cluster;
+  return job;
+}
+
 int run(const Options& options, const Console& console) {
   check(options);
   Report report(console, options.job.json);
-  Job job(options.job, {PlacerKind::kUlysses, PlacerKind::kBalanced});
+  Job job(job_options(options), {PlacerKind::kUlysses, PlacerKind::kBalanced});
   const std::vector<PlacerReplay> replays = replay_all(job, options, console);
   report.text() << describe(job);
   for (const PlacerReplay& replay : replays) report.text() << workers_text(replay);
@@ -217,8 +225,12 @@ Command add_replay_command(CLI::App& parent) {
   app->get_option("--placer")->default_str("ulysses,balanced");
   add_count(*app, "--pools", options->pools, "Pools to replay, of the first windows");
   add_count(*app, "--rounds", options->rounds, "Times that each worker runs; medians count");
-  add_count(*app, "--device", options->device, "Which GPU (default: 0)");
-  app->add_option("--cluster", options->cluster, "Whose network is modelled: a preset or a file")
+  app->add_option("--device", options->devices,
+                  "Which GPUs, as 0,1: each runs a worker at a time (default: 0)")
+      ->delimiter(',')
+      ->type_name("N");
+  app->add_option("--cluster", options->cluster,
+                  "Whose network is modelled: a preset or a file; plans in seconds are for it")
       ->type_name("NAME|FILE")
       ->capture_default_str();
   app->footer(kExample);
