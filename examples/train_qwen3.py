@@ -40,7 +40,7 @@ def size(text):
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def arguments():
+def argument_parser():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     add = parser.add_argument
     add("--lengths", required=True, help="what libra.read_lengths takes")
@@ -53,6 +53,14 @@ def arguments():
     add("--attention", default="libra", choices=["libra", "libra-faithful", "ulysses", "none"])
     add("--packing", default="fixed", choices=["fixed", "wlb"], help="fixed: sequences of "
         "--seq-len tokens; wlb: of like work, as WLB-LLM, which changes the samples of a step")
+    add("--grouping", default="vrsp_refined", help="which sequences of a step meet in a pool: "
+        "vrsp_refined, vrsp or production")
+    add("--backward", default="keep", choices=["keep", "refetch"], help="what was fetched stays "
+        "until the backward pass, or is fetched again: slower links, or less memory")
+    add("--device-profile", help="balance seconds on this device (h200, or a file of `libra "
+        "calibrate`), not FLOPs")
+    add("--tau", type=float, default=0.03, help="excess over the mean work that is "
+        "no cause to move")
     add("--home", default="contiguous", help="contiguous, zigzag-row or zigzag-document")
     add("--block", type=size, default=4096, help="most tokens of a tile")
     add("--chunks", type=int, default=2, help="head chunks of the exchange")
@@ -72,7 +80,7 @@ def arguments():
     add("--seed", type=int, default=0)
     add("--json", help="a file for a JSON line a step, of rank 0")
     add("--trace", help="a timeline of the last step, of rank 0, for Perfetto")
-    return parser.parse_args()
+    return parser
 
 
 class MadeUpDocuments(Dataset):
@@ -106,7 +114,12 @@ class SummedLoss(torch.nn.Module):
         return torch.nn.functional.cross_entropy(logits, labels, reduction="sum")
 
 
-def make_model(args, dtype):
+def model_dtype(args, device):
+    return {"bf16": torch.bfloat16, "fp32": torch.float32, "fp64": torch.float64,
+            None: torch.bfloat16 if device.type == "cuda" else torch.float32}[args.dtype]
+
+
+def make_model(args, device):
     shape = dict(vocab_size=args.vocabulary, hidden_size=args.hidden,
                  intermediate_size=3 * args.hidden, num_hidden_layers=args.layers,
                  num_attention_heads=args.heads, num_key_value_heads=args.kv_heads,
@@ -118,7 +131,9 @@ def make_model(args, dtype):
         config = Qwen3Config(**shape)
     libra.integrations.transformers.register()
     torch.manual_seed(args.seed)
-    model = AutoModelForCausalLM.from_config(config, attn_implementation="libra", dtype=dtype)
+    with device:
+        model = AutoModelForCausalLM.from_config(config, attn_implementation="libra",
+                                                 dtype=model_dtype(args, device))
     if args.checkpointing:
         model.gradient_checkpointing_enable()
     return model.train()
@@ -132,7 +147,8 @@ def equal_cost_tokens(args):
     return 2 * parameters / (args.heads * 2 * args.head_dim)
 
 
-def distribute(module, args, device):
+def distribute(args, device):
+    module = SummedLoss(make_model(args, device), args.loss_rows)
     if args.parallel == "fsdp2":
         for layer in module.model.model.layers:
             fully_shard(layer)
@@ -147,13 +163,29 @@ def plan_options(args, dtype):
     ulysses = args.attention == "ulysses"
     options = libra.PlanOptions(
         q_heads=args.heads, kv_heads=args.kv_heads, head_dim=args.head_dim, dtype=name,
-        cp=args.cp, home=args.home, block_tokens=args.block, chunks=args.chunks,
-        head_shards=args.cp if ulysses else 2,
+        cp=args.cp, home=args.home, block_tokens=args.block, chunks=args.chunks, tau=args.tau,
+        backward=args.backward, head_shards=args.cp if ulysses else 2,
         placer={"libra": "balanced", "libra-faithful": "paper"}.get(args.attention, args.attention))
     return options.faithful() if args.attention == "libra-faithful" else options
 
 
-def endless(sampler, loader):
+def make_planner(args, pool):
+    return libra.Planner(pool, plan_options(args, model_dtype(args, pool.device)),
+                         device_profile=args.device_profile)
+
+
+def make_sampler(args, planner):
+    return libra.PooledBatchSampler(
+        args.lengths, seq_len=args.seq_len, gbs=args.gbs, pool_size=args.pool, planner=planner,
+        grouping=args.grouping, oversize=args.oversize, keep_empty=False, seed=args.seed,
+        **(dict(packing="wlb", equal_cost_tokens=equal_cost_tokens(args))
+           if args.packing == "wlb" else {}))
+
+
+def endless_batches(args, sampler):
+    loader = DataLoader(
+        libra.PackedDataset(MadeUpDocuments(libra.read_lengths(args.lengths), args.vocabulary)),
+        batch_sampler=sampler, collate_fn=libra.Collator())
     for epoch in itertools.count():
         sampler.set_epoch(epoch)
         yield from loader
@@ -164,12 +196,18 @@ def on(device, batch):
             for name, value in batch.items()}
 
 
-def train_step(module, batches, total_labels):
+def labels_and_tokens(batches, args, device):
+    """Of all ranks."""
+    return summed([sum(int((b["labels"] != -100).sum()) for b in batches),
+                   sum(int(b["cu_seqlens"][-1]) for b in batches) / args.cp], device)
+
+
+def train_step(module, batches, total_labels, exchange=True):
     """The summed loss. Gradients are averaged over ranks, hence the factor; they are exchanged with
     the last microbatch."""
     loss_sum = 0.0
     for number, batch in enumerate(batches):
-        last = number == len(batches) - 1
+        last = exchange and number == len(batches) - 1
         if hasattr(module, "require_backward_grad_sync"):
             module.require_backward_grad_sync = last
         else:
@@ -195,8 +233,8 @@ def shares_gpus():
     return int(os.environ["LOCAL_WORLD_SIZE"]) > torch.cuda.device_count()
 
 
-def peak_memory_gb(on_gpu):
-    if on_gpu:
+def peak_memory_gb(device):
+    if device.type == "cuda":
         return torch.cuda.max_memory_allocated() / 1e9
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
 
@@ -215,23 +253,11 @@ def line_of(figures, steps):
 
 
 def train(args, device):
-    on_gpu = device.type == "cuda"
-    dtype = {"bf16": torch.bfloat16, "fp32": torch.float32, "fp64": torch.float64,
-             None: torch.bfloat16 if on_gpu else torch.float32}[args.dtype]
-
     pool = libra.Pool(workers=args.pool * args.cp, device=device, measure=True)
-    planner = libra.Planner(pool, plan_options(args, dtype))
-    lengths = libra.read_lengths(args.lengths)
-    sampler = libra.PooledBatchSampler(
-        lengths, seq_len=args.seq_len, gbs=args.gbs, pool_size=args.pool, planner=planner,
-        oversize=args.oversize, keep_empty=False, seed=args.seed,
-        **(dict(packing="wlb", equal_cost_tokens=equal_cost_tokens(args))
-           if args.packing == "wlb" else {}))
-    batches = endless(sampler, DataLoader(
-        libra.PackedDataset(MadeUpDocuments(lengths, args.vocabulary)), batch_sampler=sampler,
-        collate_fn=libra.Collator()))
-    module = distribute(SummedLoss(make_model(args, dtype).to(device), args.loss_rows), args,
-                        device)
+    planner = make_planner(args, pool)
+    sampler = make_sampler(args, planner)
+    batches = endless_batches(args, sampler)
+    module = distribute(args, device)
     optimizer = torch.optim.AdamW(module.parameters(), lr=args.lr)
     if args.packing == "wlb" and dist.get_rank() == 0:
         print("packing wlb: steps train on other samples than with fixed; those of more work than "
@@ -241,9 +267,7 @@ def train(args, device):
     for step in range(args.steps):
         begin = time.perf_counter()
         step_batches = [on(device, next(batches)) for _ in range(sampler.microbatches)]
-        labels, tokens = summed(
-            [sum(int((b["labels"] != -100).sum()) for b in step_batches),
-             sum(int(b["cu_seqlens"][-1]) for b in step_batches) / args.cp], device)
+        labels, tokens = labels_and_tokens(step_batches, args, device)
         if args.trace and step == args.steps - 1 and dist.get_rank() == 0:
             with libra.profile(pool, args.trace):
                 loss = train_step(module, step_batches, labels)
@@ -255,7 +279,7 @@ def train(args, device):
         seconds = time.perf_counter() - begin
         figures = {
             "step": step, "loss": loss, "seconds": seconds,
-            "tokens": tokens, "peak_memory_gb": peak_memory_gb(on_gpu),
+            "tokens": tokens, "peak_memory_gb": peak_memory_gb(device),
             "tokens_per_second_per_rank": tokens / seconds / dist.get_world_size(),
             **pool.metrics(), **planner.metrics(), **sampler.metrics()}
         if dist.get_rank() == 0:
@@ -265,14 +289,19 @@ def train(args, device):
     pool.close()
 
 
-def main():
-    args = arguments()
+def start():
+    """This rank's device, in a job that has begun."""
     on_gpu = torch.cuda.is_available()
     device = own_device() if on_gpu else torch.device("cpu")
     if on_gpu:
         torch.cuda.set_device(device)
     dist.init_process_group("gloo" if not on_gpu or shares_gpus() else "nccl")
-    train(args, device)
+    return device
+
+
+def main():
+    args = argument_parser().parse_args()
+    train(args, start())
     dist.destroy_process_group()  # without the model, whose DDP would end it holding the GIL
 
 
