@@ -50,9 +50,9 @@ experts() { timed "$python" python/tests/megatron_checks.py; }
 faults() { timed "$python" python/tests/faults.py cuda 20; }
 
 # torchrun of two ranks; with one GPU they share it, over gloo.
-trained() { # trained <arguments of train_qwen3.py...>
+trained() { # trained <program> <arguments of train_qwen3.py...>
   timed "$python" -m torch.distributed.run --standalone --nproc-per-node 2 \
-    examples/train_qwen3.py --lengths data/mix.npy --oversize split --pool 2 "$@"
+    "$1" --lengths data/mix.npy --oversize split --pool 2 "${@:2}"
 }
 
 # How far training with libra is from training without, beside how far seeds are from each other.
@@ -60,7 +60,8 @@ curves() {
   local run folder=build/gpu/curves
   mkdir -p "$folder"
   for run in none:0 none:1 none:2 libra:0 libra-faithful:0; do
-    trained --seq-len 16K --gbs 4 --block 1K --hidden 512 --layers 2 --heads 8 --kv-heads 2 \
+    trained examples/train_qwen3.py --seq-len 16K --gbs 4 --block 1K --hidden 512 --layers 2 \
+      --heads 8 --kv-heads 2 \
       --vocabulary 4096 --steps 200 --attention "${run%:*}" --seed "${run#*:}" \
       --json "$folder/$run.json" >"$folder/$run.log" 2>&1
   done
@@ -69,10 +70,10 @@ curves() {
 
 # Layers of the width of Qwen3-30B-A3B, as many as are quick, by method.
 train() {
-  local method
-  for method in none libra libra-faithful; do
-    trained --seq-len 64K --gbs 4 --hidden 2048 --layers 4 --steps 12 --attention "$method"
-  done
+  trained benchmarks/gpu/train_methods.py --seq-len 64K --gbs 4 --layers 6 --steps 6 --warm-up 2 \
+    --device-profile h200 --tau 0.005 --methods ideal,none,libra-refetch,libra-faithful,wlb
+  trained benchmarks/gpu/train_methods.py --seq-len 256K --gbs 2 --layers 2 --steps 3 --warm-up 1 \
+    --device-profile h200 --tau 0.005 --methods ideal,none,libra-refetch
 }
 
 for step in "${steps[@]}"; do
