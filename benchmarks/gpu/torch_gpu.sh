@@ -61,8 +61,8 @@ curves() {
   mkdir -p "$folder"
   for run in none:0 none:1 none:2 libra:0 libra-faithful:0; do
     trained examples/train_qwen3.py --seq-len 16K --gbs 4 --block 1K --hidden 512 --layers 2 \
-      --heads 8 --kv-heads 2 \
-      --vocabulary 4096 --steps 200 --attention "${run%:*}" --seed "${run#*:}" \
+      --heads 8 --kv-heads 2 --vocabulary 4096 --steps 200 \
+      --attention "${run%:*}" --seed "${run#*:}" \
       --json "$folder/$run.json" >"$folder/$run.log" 2>&1
   done
   timed "$python" benchmarks/gpu/loss_curves.py "$folder"

@@ -183,8 +183,8 @@ struct ReplayQueue {
   const OnStep& on_step;
   std::vector<ReplayedWorker> workers;
   std::int32_t next = 0, done = 0;
-  std::exception_ptr error;
-  std::mutex mutex;  // guards the four above
+  std::exception_ptr error = nullptr;
+  std::mutex mutex = {};  // guards the four above
 
   void serve(std::int32_t device) try {
     const DeviceGuard guard(device);
