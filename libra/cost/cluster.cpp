@@ -4,8 +4,10 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "libra/base/error.h"
 #include "libra/cost/json_fields.h"
@@ -101,6 +103,18 @@ const std::vector<Cluster>& known_clusters() {
       {"nvl72-gb200", 72, 780, 50, 5, 10, "h200", 2.25, 1350, 186, 0.13, 0, kStepVariation},
       {"supernode-64", 64, 400, 50, 5, 10, "h200", 1, 600, 141, 0.13, 0, kStepVariation}};
   return clusters;
+}
+
+Cluster as_seen_by(Cluster cluster, const std::vector<std::int32_t>& gpus) {
+  std::int32_t workers = 0, run = 0;
+  for (std::size_t w = 0; w < gpus.size(); ++w) {
+    ++run;
+    const bool ends =
+        w + 1 == gpus.size() || cluster.node_of(gpus[w + 1]) != cluster.node_of(gpus[w]);
+    if (ends) workers = std::gcd(workers, std::exchange(run, 0));
+  }
+  cluster.gpus_per_node = workers;
+  return cluster;
 }
 
 Cluster load_cluster(const std::string& preset_or_path) {

@@ -42,6 +42,12 @@ struct Cluster {
 /// Throws ConfigError that names the field and what it may be. Does not load the device profile.
 void validate(const Cluster& cluster);
 
+/// The cluster as a pool sees it whose worker w is GPU `gpus[w]`: a node has as many consecutive
+/// workers as are sure to share one, the greatest common divisor of the runs that do. With tensor
+/// parallelism inside nodes of 8, say, a pool's workers may be on a node each. Requires at least
+/// one GPU, none negative.
+Cluster as_seen_by(Cluster cluster, const std::vector<std::int32_t>& gpus);
+
 /// hgx-h200, and hgx-h100, nvl72-gb200 and supernode-64, which have no measurements of their own
 /// and borrow the H200's.
 const std::vector<Cluster>& known_clusters();

@@ -74,6 +74,23 @@ TEST(Cluster, NumbersGpusNodeByNode) {
   EXPECT_EQ(load_cluster("hgx-h200").node_of(127), 15);
 }
 
+TEST(Cluster, IsSeenByTheWorkersThatShareItsNodes) {
+  const Cluster cluster = load_cluster("hgx-h200");
+  const auto consecutive = [&](const std::vector<std::int32_t>& gpus) {
+    return as_seen_by(cluster, gpus).gpus_per_node;
+  };
+  EXPECT_EQ(consecutive({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}), 8);
+  EXPECT_EQ(consecutive({8, 9, 10, 11}), 4);
+  EXPECT_EQ(consecutive({0, 8, 16, 24}), 1) << "TP 8";
+  EXPECT_EQ(consecutive({1, 5, 9, 13, 17, 21, 25, 29}), 2) << "TP 4";
+  EXPECT_EQ(consecutive({4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}), 4) << "from a node's middle";
+  EXPECT_EQ(consecutive({6, 7, 8, 9, 10}), 1);
+  EXPECT_EQ(consecutive({70}), 1);
+  Cluster expected = cluster;
+  expected.gpus_per_node = 4;
+  EXPECT_EQ(as_seen_by(cluster, {8, 9, 10, 11}), expected) << "nothing else changes";
+}
+
 TEST(LoadCluster, ReadsBackWhatFormatClusterWrote) {
   const TempFile file(format_cluster(kSmall));
   EXPECT_EQ(load_cluster(file.path()), kSmall);

@@ -27,21 +27,22 @@ std::optional<std::string> profile_of(const std::optional<std::string>& profile,
 
 // A profile that is given is of the cluster's own devices.
 std::optional<Cluster> load(const std::optional<std::string>& name,
-                            const std::optional<std::string>& profile) {
+                            const std::optional<std::string>& profile,
+                            const std::vector<std::int32_t>& gpus) {
   if (!name) return std::nullopt;
   Cluster cluster = load_cluster(*name);
   if (profile) cluster.device_speed = 1;
-  return cluster;
+  return gpus.empty() ? cluster : as_seen_by(std::move(cluster), gpus);
 }
 
 }  // namespace
 
 Planning::Planning(PlanOptions options, const std::optional<std::string>& device_profile,
                    std::optional<std::int64_t> memory_cap,
-                   const std::optional<std::string>& cluster)
+                   const std::optional<std::string>& cluster, const std::vector<std::int32_t>& gpus)
     : options_(std::move(options)),
       memory_cap_(memory_cap),
-      cluster_(load(cluster, device_profile)) {
+      cluster_(load(cluster, device_profile, gpus)) {
   if (cluster_ && memory_cap_) {
     throw ConfigError("plans for a cluster have no memory cap: give cluster or memory_cap");
   }

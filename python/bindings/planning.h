@@ -16,11 +16,13 @@ namespace libra::python {
 
 class Planning {
  public:
-  /// A cluster (a preset or a file) makes plans for its links and balances its device's seconds.
+  /// A cluster (a preset or a file) makes plans for its links and balances its device's seconds;
+  /// `gpus`: which of its GPUs the workers are, by worker (empty: its first).
   /// Throws InputError for a profile or cluster that is not there, ConfigError for a cluster with a
   /// memory cap.
   Planning(PlanOptions options, const std::optional<std::string>& device_profile,
-           std::optional<std::int64_t> memory_cap, const std::optional<std::string>& cluster);
+           std::optional<std::int64_t> memory_cap, const std::optional<std::string>& cluster,
+           const std::vector<std::int32_t>& gpus = {});
 
   /// Throws ConfigError for options or sequences that break a rule.
   PoolPlan plan(const std::vector<PackedSequence>& sequences) const;

@@ -140,9 +140,10 @@ void bind_windows(nb::module_& module) {
 void bind_sampling(nb::module_& module) {
   nb::class_<Planning>(module, "Planning", "Plan options with the cost that is balanced.")
       .def(nb::init<PlanOptions, const std::optional<std::string>&, std::optional<std::int64_t>,
-                    const std::optional<std::string>&>(),
+                    const std::optional<std::string>&, const std::vector<std::int32_t>&>(),
            "options"_a, "device_profile"_a = nb::none(), "memory_cap"_a = nb::none(),
-           "cluster"_a = nb::none())
+           "cluster"_a = nb::none(), "gpus"_a = std::vector<std::int32_t>{},
+           "gpus: which of the cluster's the workers are, by worker; its first unless given.")
       .def(
           "plan",
           [](const Planning& planning, const std::vector<PackedSequence>& sequences) {

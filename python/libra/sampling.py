@@ -36,7 +36,8 @@ class Planner:
       device_profile: balance its seconds, a built-in name or a JSON file; None: FLOPs.
       memory_cap: most extra bytes of a rank; more chunks and refetch are tried first.
       cluster: plan for its links, a preset ("hgx-h200") or a JSON file: keys cross to a node once,
-        more head shards where they fill the links, nothing where moving does not pay.
+        more head shards where they fill the links, nothing where moving does not pay. Ranks are
+        taken to fill its nodes in order, as torchrun's do.
 
     Raises ConfigError for a cluster with a memory cap, InputError for files that are not there.
     """
@@ -51,7 +52,8 @@ class Planner:
         self.options = options
         self.prefetch = prefetch
         self.balances = device_profile or cluster or "flops"
-        self.planning = _core.Planning(options, device_profile, memory_cap, cluster)
+        self.planning = _core.Planning(options, device_profile, memory_cap, cluster,
+                                       pool.ranks)
         self._windows = None
         self._waited_before = 0.0
 

@@ -244,6 +244,18 @@ def test_plans_for_a_cluster_know_its_links():
     assert not libra.make_plan(wide, sequences, cluster="nvl72-gb200").options.node_fetch
 
 
+def test_plans_for_a_cluster_know_which_ranks_share_its_nodes():
+    wide = libra.PlanOptions(q_heads=32, kv_heads=8, head_dim=128, cp=8)
+    sequences = [libra.PackedSequence(1 << 18, samples) for samples in ([1 << 18], [4096] * 64)]
+    pool = libra.Pool(alone=True)
+    for ranks, node in [(range(16), 8), (range(0, 128, 8), 1), (range(2, 34, 2), 1),
+                        (range(4, 20), 4)]:
+        pool.ranks = list(ranks)
+        plan = libra.Planner(pool, wide, cluster="hgx-h200").planning.plan(sequences)
+        assert plan.options.gpus_per_node == node, ranks
+    pool.close()
+
+
 def test_a_cluster_that_is_not_there_or_with_a_memory_cap_is_an_error():
     for wrong in (dict(cluster="no-such-cluster"), dict(cluster="hgx-h200", memory_cap=1 << 30)):
         with pytest.raises(libra.Error):
