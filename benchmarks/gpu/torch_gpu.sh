@@ -1,13 +1,17 @@
 #!/usr/bin/env bash
-# On a machine with GPUs, Python, torch and nanobind: builds the Python extension, runs the checks
-# of libra.attention between two processes (checks), strikes two and three with random faults
-# (faults), both over NCCL as between hosts too (hosts), trains beside Megatron-Core's expert
-# parallelism where that is installed (experts), compares 200 steps of training with and without
-# Libra (curves), and trains a Qwen3 of real width for some steps (train). hosts and train take two
-# GPUs; in the other steps processes share one where there is one.
+# On a machine with GPUs, Python, torch and nanobind: builds the Python extension, then
 #
-#   torch_gpu.sh [--python PYTHON] [--limit SECONDS] [checks|faults|hosts|experts|curves|train]...
+#   checks  libra.attention between two processes
+#   faults  random faults that strike two and three, by copy engines and over NCCL
+#   hosts   checks over NCCL, as between hosts (two GPUs)
+#   experts training beside Megatron-Core's expert parallelism, where that is installed
+#   soak    random pools and windows for minutes, while nothing may grow
+#   curves  200 steps of training with and without Libra
+#   train   a Qwen3 of real width, method by method (two GPUs)
 #
+#   torch_gpu.sh [--python PYTHON] [--limit SECONDS] [STEP]...
+#
+# Without steps, all that the GPUs allow. Processes share a GPU where there is one.
 # The build goes to build/gpu (as bench_gpu.sh's). A step that fails is reported; the others go on.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
@@ -16,13 +20,13 @@ while [ $# -gt 0 ]; do
   case $1 in
     --python) python=$2 && shift ;;
     --limit) limit=$2 && shift ;;
-    checks | faults | hosts | experts | curves | train) steps+=("$1") ;;
+    checks | faults | hosts | experts | soak | curves | train) steps+=("$1") ;;
     *) echo "torch_gpu.sh: '$1' is no option and no step" >&2 && exit 1 ;;
   esac
   shift
 done
 if [ ${#steps[@]} -eq 0 ]; then
-  steps=(checks faults experts curves)
+  steps=(checks faults experts soak curves)
   [ "$(nvidia-smi --list-gpus | wc -l)" -lt 2 ] || steps+=(hosts train)
 fi
 failed=0
@@ -45,6 +49,7 @@ timed() {
 
 checks() { timed "$python" python/tests/gpu_checks.py; }
 hosts() { timed "$python" python/tests/gpu_checks.py hosts; }
+soak() { timed "$python" python/tests/long_runs.py peer $((limit - 60)); }
 experts() { timed "$python" python/tests/megatron_checks.py; }
 
 faults() { timed "$python" python/tests/faults.py cuda 20; }
@@ -81,6 +86,7 @@ for step in "${steps[@]}"; do
     checks) checks ;;
     faults) faults ;;
     hosts) hosts ;;
+    soak) soak ;;
     experts) experts ;;
     curves) curves ;;
     train) train ;;

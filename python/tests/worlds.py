@@ -1,6 +1,6 @@
 """Processes that are the ranks of one torch.distributed job, for tests.
 
-    world = World(4)                         # backend, environment variables
+    world = World(4)                         # backend, environment variables, time limit
     results = world.run(function, *args)     # function(*args) on every rank, by rank
     errors = world.errors(function, *args)   # what each rank raised, "" if nothing
     world.close()
@@ -20,8 +20,8 @@ LIMIT_SECONDS = 120  # a rank that says nothing for so long hangs
 
 
 class World:
-    def __init__(self, size, backend="gloo", environment=None):
-        self.size = size
+    def __init__(self, size, backend="gloo", environment=None, limit=LIMIT_SECONDS):
+        self.size, self._limit = size, limit
         self._ranks = []
         for rank in range(size):
             here, there = _context.Pipe()
@@ -61,9 +61,9 @@ class World:
 
     def _answer(self, rank):
         process, pipe = self._ranks[rank]
-        if not pipe.poll(LIMIT_SECONDS):
+        if not pipe.poll(self._limit):
             process.kill()
-            return None, f"said nothing for {LIMIT_SECONDS} s"
+            return None, f"said nothing for {self._limit} s"
         try:
             return pipe.recv()
         except (EOFError, ConnectionResetError):
