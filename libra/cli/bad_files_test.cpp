@@ -89,6 +89,7 @@ TEST(BadFilesTest, FilesThatAreNoPlansAreRefused) {
     expect_refused(libra("validate", {file}), c.wanted);
   }
   expect_refused(libra("show", {folder.path()}), "is a folder");
+  expect_refused(libra("show /dev/zero"), "/dev/zero: is a device");
 }
 
 TEST(BadFilesTest, TargetsThatCannotBeWrittenAreRefusedBeforeTheWork) {

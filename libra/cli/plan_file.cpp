@@ -1,32 +1,15 @@
 #include "libra/cli/plan_file.h"
 
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <span>
 
 #include "libra/base/error.h"
+#include "libra/base/file.h"
 #include "libra/plan/plan_binary.h"
 #include "libra/plan/plan_json.h"
 
 namespace libra::cli {
 namespace {
-
-std::string read_all(const std::string& path) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) {
-    throw InputError(path, "is a folder: give the file of a plan");
-  }
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (!file.is_open() || file.bad()) {
-    throw InputError(path, std::string("cannot be read: ") + std::strerror(errno));
-  }
-  return bytes;
-}
 
 bool is_json(const std::string& bytes) {
   const std::size_t first = bytes.find_first_not_of(" \t\r\n");
@@ -40,7 +23,7 @@ PoolPlan decode(const std::string& bytes) {
 // What `use` makes of the file's bytes; its errors get the path.
 template <typename Use>
 auto with_path(const std::string& path, const Use& use) {
-  const std::string bytes = read_all(path);
+  const std::string bytes = read_file(path, "a plan");
   try {
     return use(bytes);
   } catch (const Error& error) {

@@ -128,7 +128,7 @@ Cluster load_cluster(const std::string& preset_or_path) {
     throw InputError(preset_or_path,
                      fmt::format("no such cluster: use {}or the path of a JSON file", names));
   }
-  return parse_cluster(read_text_file(preset_or_path), preset_or_path);
+  return parse_cluster(read_json_file(preset_or_path), preset_or_path);
 }
 
 std::string format_cluster(const Cluster& cluster) {

@@ -141,8 +141,9 @@ TEST(LoadCluster, NamesTheFieldThatIsWrong) {
 TEST(LoadCluster, RefusesWhatIsNoJsonObject) {
   EXPECT_THAT(complaint_about_file("gpus: 8"), HasSubstr("is not JSON: byte 1"));
   EXPECT_THAT(complaint_about_file("[1, 2]"), HasSubstr("must be a JSON object"));
-  EXPECT_THAT(complaint_about_file(""), HasSubstr("is empty or no file"));
+  EXPECT_THAT(complaint_about_file(""), HasSubstr("is empty"));
   EXPECT_THROW(load_cluster(testing::TempDir()), InputError);
+  EXPECT_THROW(load_cluster("/dev/zero"), InputError) << "which has no end";
 }
 
 TEST(ValidateCluster, RefusesRatesAndSizesThatNoMachineHas) {

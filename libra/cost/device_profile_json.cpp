@@ -139,7 +139,7 @@ DeviceProfile load_device_profile(const std::string& name_or_path) {
   if (std::find(names.begin(), names.end(), name_or_path) != names.end()) {
     return find_device_profile(name_or_path);
   }
-  return parse_device_profile(read_text_file(name_or_path), name_or_path);
+  return parse_device_profile(read_json_file(name_or_path), name_or_path);
 }
 
 std::string format_device_profile(const DeviceProfileData& data) {

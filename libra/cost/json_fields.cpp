@@ -4,12 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
-#include <iterator>
 #include <limits>
 #include <utility>
 
 #include "libra/base/error.h"
+#include "libra/base/file.h"
 
 namespace libra {
 namespace {
@@ -110,14 +109,10 @@ JsonObject parse_json_object(const std::string& text, const std::string& where) 
   return JsonObject(std::move(value), where, "");
 }
 
-std::string read_text_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw InputError(path, "cannot be opened: give the path of a readable file");
-  // A directory opens, but cannot be read.
-  if (file.peek() == std::ifstream::traits_type::eof()) {
-    throw InputError(path, "is empty or no file: must hold a JSON object");
-  }
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+std::string read_json_file(const std::string& path) {
+  std::string text = read_file(path, "a JSON object");
+  if (text.empty()) throw InputError(path, "is empty: must hold a JSON object");
+  return text;
 }
 
 }  // namespace libra

@@ -49,7 +49,7 @@ class JsonObject {
 /// Throws InputError for a text that is not JSON or no object. `where` is for messages only.
 JsonObject parse_json_object(const std::string& text, const std::string& where);
 
-/// The whole file. Throws InputError if it cannot be read.
-std::string read_text_file(const std::string& path);
+/// The whole file. Throws InputError if it cannot be read or is empty.
+std::string read_json_file(const std::string& path);
 
 }  // namespace libra
