@@ -18,8 +18,7 @@ class TorchPort:
 
     def __init__(self, group, store, key):
         self._group = group
-        self._store = store
-        self._key = key
+        self._note = _Note(store, key)
         self._cause = ""
 
     def send(self, peer, tag, view):
@@ -31,40 +30,59 @@ class TorchPort:
     def fail(self, cause):
         self._cause = cause
         try:
-            self._ask_store(lambda store: store.compare_set(self._key, "", cause))
+            self._note.write(cause)
         finally:
             self._close_connections()
 
     def first_cause(self):
-        def shared(store):
-            return store.get(self._key).decode() if store.check([self._key]) else ""
-
-        return self._ask_store(shared) or self._cause
-
-    def _ask_store(self, question):
-        """The answer; None if the store went with the rank that held it, or that rank is stopped:
-        the store itself would wait for it without end. Then it is asked nothing more."""
-        if self._store is None:
-            return None
-        answers = []
-
-        def ask(store=self._store):
-            try:
-                answers.append(question(store))
-            except RuntimeError:
-                answers.append(None)
-
-        thread = threading.Thread(target=ask, daemon=True)
-        thread.start()
-        thread.join(_STORE_SECONDS)
-        if not answers:
-            self._store = None
-        return answers[0] if answers else None
+        return self._note.read() or self._cause
 
     def _close_connections(self):
-        peer = (self._group.rank() + 1) % self._group.size()
-        try:
-            nothing = torch.empty(1, dtype=torch.uint8)
-            self._group.recv([nothing], peer, _BREAKING_TAG).wait(timedelta(milliseconds=1))
-        except RuntimeError:
-            pass
+        """A wait that times out closes all of them. A peer that is gone is of no use for it, since
+        with that one gloo does not begin to wait; so each is tried."""
+        for peer in set(range(self._group.size())) - {self._group.rank()}:
+            try:
+                nothing = torch.empty(1, dtype=torch.uint8)
+                self._group.recv([nothing], peer, _BREAKING_TAG).wait(timedelta(milliseconds=1))
+            except RuntimeError:
+                pass
+
+
+class _Note:
+    """A text in the store that its first writer decides. Any thread.
+
+    A store waits without end for the rank that holds it if that one is stopped, and for another
+    thread of this process that waits for it. So it is asked on a thread that may be left behind;
+    while that has no answer, nothing more is asked.
+    """
+
+    def __init__(self, store, key):
+        self._store = store  # None once it is gone, with the rank that held it
+        self._key = key
+        self._turn = threading.Lock()
+        self._asking = None
+
+    def write(self, text):
+        self._ask(lambda store, key: store.compare_set(key, "", text))
+
+    def read(self):
+        return self._ask(
+            lambda store, key: store.get(key).decode() if store.check([key]) else "")
+
+    def _ask(self, question):
+        """None if there is no answer."""
+        with self._turn:
+            if self._store is None or (self._asking is not None and self._asking.is_alive()):
+                return None
+            answers = []
+
+            def ask():
+                try:
+                    answers.append(question(self._store, self._key))
+                except RuntimeError:
+                    self._store = None
+
+            self._asking = threading.Thread(target=ask, daemon=True)
+            self._asking.start()
+            self._asking.join(_STORE_SECONDS)
+            return answers[0] if answers else None
