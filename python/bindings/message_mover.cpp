@@ -36,6 +36,7 @@ MessageMover::MessageMover(std::shared_ptr<MessagePort> port, std::shared_ptr<Le
     : port_(std::move(port)),
       ledger_(std::move(ledger)),
       deadline_(options.deadline),
+      watch_([this] { return fails_with_others(); }),
       thread_([this] { serve(); }) {}
 
 MessageMover::~MessageMover() { leave(); }
@@ -104,7 +105,9 @@ void MessageMover::serve() {
 void MessageMover::finish(InFlight& in_flight) {
   const auto left =
       std::chrono::duration_cast<std::chrono::milliseconds>(in_flight.overdue_at - Clock::now());
+  watch_.begin();
   const std::string error = in_flight.message->wait(std::max(left, std::chrono::milliseconds(1)));
+  watch_.end();
   if (!error.empty()) {
     fail(cause_of(in_flight, error));
     return;
@@ -135,6 +138,13 @@ std::string MessageMover::cause_of(const InFlight& in_flight, const std::string&
     return overdue_message(ledger_->worker(), deadline_, {peer}, tag);
   return fmt::format("worker {} lost worker {} in {}: {}", ledger_->worker(), peer, describe(tag),
                      error);
+}
+
+// On the watch's thread. Closes this worker's connections, which ends the wait.
+bool MessageMover::fails_with_others() {
+  const std::string cause = port_->first_cause();
+  if (!cause.empty()) fail(cause);
+  return !cause.empty();
 }
 
 // Whoever comes second waits for the first to have told the ledger.

@@ -8,6 +8,9 @@
 // posting is seen to be complete only after those before it: right if every worker posts in the
 // same order (posts_ahead is false).
 //
+// A library may tell only those that wait for a worker that has failed, not those that wait for
+// one of these. So a wait that is long looks for what others have given as a cause.
+//
 // Memory: messages go from and to buffers of their own, so that a library that can't be stopped
 // reaches none of the caller's memory after a failure.
 #pragma once
@@ -24,6 +27,7 @@
 
 #include "libra/transport/host_transport.h"
 #include "python/bindings/message_port.h"
+#include "python/bindings/wait_watch.h"
 
 namespace libra::python {
 
@@ -54,6 +58,7 @@ class MessageMover final : public Mover {
   std::unique_ptr<InFlight> begin(const std::shared_ptr<Posting>& posting, std::size_t transfer);
   void serve();
   void finish(InFlight& in_flight);
+  bool fails_with_others();
   std::string cause_of(const InFlight& in_flight, const std::string& error);
 
   std::shared_ptr<MessagePort> port_;
@@ -67,7 +72,8 @@ class MessageMover final : public Mover {
   bool failed_ = false;                              // guarded
   std::once_flag failing_;                           // whoever comes second waits
 
-  std::thread thread_;  // last: it uses everything above
+  WaitWatch watch_;  // these two last: they use everything above
+  std::thread thread_;
 };
 
 }  // namespace libra::python

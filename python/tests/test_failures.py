@@ -256,6 +256,40 @@ def test_the_death_of_a_rank_is_an_error_on_every_survivor(size):
         assert f"worker {size - 1}" in error and "step " in error
 
 
+LONG = 30.0  # seconds: a deadline that nobody should come to
+
+
+def hear_of(cause):
+    """The last rank fails; rank 1 has something else to do until the others know, all of whom wait
+    for it first. The error, and seconds until it was raised."""
+    pool = libra.Pool(deadline=LONG)
+    case = Case(pool.workers, samples=skewed(pool.workers), options=dict(tau=0.0))
+    plan = pool.plan(case.plan_options(), case.sequences())
+    shard = shard_of(case, plan)
+    inputs = (shard.q, shard.k, shard.v)
+    libra.attention(*inputs, plan=plan)
+    store = dist.distributed_c10d._get_default_store()
+    others = [w for w in range(pool.workers) if w not in (1, pool.worker)]
+    if pool.worker == 1:
+        store.wait([f"{cause} known to {w}" for w in others], timedelta(seconds=LONG + SOON))
+    begin = time.monotonic()
+    with pytest.raises(libra.Error) as raised:
+        if pool.worker == pool.workers - 1:
+            pool.fail(libra.ConfigError(cause))
+        libra.attention(*inputs, plan=plan)
+    seconds = time.monotonic() - begin
+    store.set(f"{cause} known to {pool.worker}", "")
+    pool.close()
+    return str(raised.value), seconds
+
+
+@pytest.mark.parametrize("size", [3, 4])
+def test_ranks_that_wait_for_one_that_is_busy_hear_of_the_first_cause(worlds, size):
+    for error, seconds in worlds(size).run(hear_of, f"no tensors in {size}"):
+        assert f"no tensors in {size}" in error
+        assert seconds < LONG / 2
+
+
 def pools_that_do_not_divide():
     with pytest.raises(libra.ConfigError, match=(
             r"pools of 3 workers do not divide a group of 2.*libra.Pool\(alone=True\)")):

@@ -1,13 +1,16 @@
-"""How a pool's messages over torch.distributed fail: libra/_port.py."""
+"""How a pool's messages over torch.distributed fail: libra/_port.py, and the waits for them."""
 
 import threading
 import time
+from concurrent import futures
 from datetime import timedelta
 
 import pytest
 import torch.distributed as dist
 
+from libra import _core, make_plan, TransportError
 from libra._port import TorchPort, _Note
+from pools import Case, skewed
 
 LONG = 30.0  # seconds: a deadline that nobody should come to
 
@@ -34,6 +37,98 @@ def test_a_rank_that_lost_another_closes_its_connections_to_the_rest(worlds):
     for cause, seconds in worlds(3).run(fail_one_after_the_other):
         assert cause == "of rank 1"
         assert seconds < LONG / 2
+
+
+# --- waits ---------------------------------------------------------------------------------------
+
+class Work:
+    def __init__(self, wait):
+        self.wait = wait
+
+
+class OtherRank:
+    """A port to a rank that agrees with everything, so many seconds later."""
+
+    def __init__(self, seconds, cause=""):
+        self.seconds, self.cause = seconds, cause
+        self.asked = 0
+        self.failed = threading.Event()
+        self.said = []  # to it
+
+    def send(self, peer, tag, view):
+        self.said.append(bytes(view))
+        return Work(lambda timeout: None)
+
+    def receive(self, peer, tag, view):
+        def wait(timeout):
+            if self.failed.wait(self.seconds):
+                raise RuntimeError("connection closed")
+            view[:] = self.said[-1]
+        return Work(wait)
+
+    def fail(self, cause):
+        self.failed.set()
+
+    def first_cause(self):
+        self.asked += 1
+        return self.cause
+
+
+def worker_beside(port):
+    return _core.host_worker(port, 0, 2, LONG), make_plan(
+        Case(2).plan_options(), Case(2, samples=skewed(2)).sequences())
+
+
+def test_short_waits_ask_nobody_for_a_cause():
+    port = OtherRank(0.05, "not looked for")
+    worker, plan = worker_beside(port)
+    begin = time.monotonic()
+    while time.monotonic() < begin + 2.5:
+        worker.agree(plan)
+    worker.close()
+    assert port.asked == 0
+
+
+def test_a_long_wait_asks_for_a_cause_once_a_second_at_most():
+    port = OtherRank(3.5)
+    worker, plan = worker_beside(port)
+    begin = time.monotonic()
+    worker.agree(plan)
+    assert 1 <= port.asked <= time.monotonic() - begin
+    worker.close()
+
+
+def test_a_long_wait_ends_with_a_cause_that_another_has_given():
+    port = OtherRank(LONG, "worker 7 aborted: no more tensors")
+    worker, plan = worker_beside(port)
+    begin = time.monotonic()
+    with pytest.raises(TransportError, match=(
+            "worker 0 gave up .*: worker 7 aborted: no more tensors$")):
+        worker.agree(plan)
+    assert time.monotonic() - begin < LONG / 2
+    worker.close()
+
+
+def test_a_worker_may_be_closed_while_it_asks_for_a_cause():
+    port = OtherRank(LONG)
+    asks, answers = threading.Event(), threading.Event()
+
+    def first_cause():
+        asks.set()
+        answers.wait(LONG)
+        return ""
+
+    port.first_cause = first_cause
+    worker, plan = worker_beside(port)
+    with futures.ThreadPoolExecutor() as threads:
+        pass_ = threads.submit(worker.agree, plan)
+        assert asks.wait(LONG)
+        closing = threads.submit(worker.close)
+        assert port.failed.wait(LONG)
+        answers.set()
+        closing.result(LONG / 2)
+        with pytest.raises(TransportError, match="closed in the middle of a pass"):
+            pass_.result(LONG / 2)
 
 
 # --- the store -----------------------------------------------------------------------------------
