@@ -1,11 +1,12 @@
-"""Ranks that are killed, stopped or misled at a random moment: every survivor raises an error that
-says who, whom, where and when, within the deadline, lets its process group go and can exit; what it
-was given is NaN or right; no process and nothing in shared memory is left. Run by
-test_fault_scenarios.py, or as a program where there is no pytest:
+"""Ranks that are killed, stopped, misled or give up at a random moment: every survivor raises an
+error that says who, whom, where and when, or why, within the deadline, lets its process group go
+and can exit; what it was given is NaN or right; no process and nothing in shared memory is left.
+Run by test_fault_scenarios.py, or as a program where there is no pytest:
 
     PYTHONPATH=build/gpu/python python3 python/tests/faults.py cpu|peer|nccl|cuda [COUNT] [SEED]
 
 peer and nccl: between GPUs, which ranks share under peer if there are too few; cuda: both in turn.
+--ranks, --kind and --deadline set what the seed draws otherwise.
 """
 
 import argparse
@@ -18,7 +19,7 @@ import statistics
 import sys
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 import torch.distributed as dist
@@ -31,6 +32,8 @@ DEADLINE = 5.0  # seconds: passes that succeed take less, on a busy machine too
 SOON = 40.0  # after the fault, on a busy machine too
 SAID = re.compile(r"step \d+, (agreement on the plan|(forward|backward) (dispatch|return|pass)|"
                   r"gradient return)")
+KINDS = {"cpu": ["kill", "stop", "fail"] * 2 + ["plan"], "cuda": ["kill", "stop"] * 3 + ["plan"]}
+REASON = "no more tensors"  # of a rank that gives up
 SHAPES = {  # query heads, KV heads, dimensions of keys and values
     "cpu": [(8, 4, 16, 16)],
     "cuda": [(8, 2, 128, 128), (8, 8, 64, 64), (16, 4, 80, 80), (4, 4, 192, 192), (8, 4, 256, 256)],
@@ -47,14 +50,17 @@ class Fault:
     delay: float
     shape: tuple
     ahead: int  # passes that the host enqueues before it waits for a GPU
+    deadline: float = DEADLINE
 
 
-def fault_of(seed, place):
+def fault_of(seed, place, **given):
+    """`given`: fields that are not drawn."""
     device = "cpu" if place == "cpu" else "cuda"
-    rng, size = random.Random(seed), size_of(seed, place)
-    return Fault(size, rng.randrange(size), rng.choice(["kill", "stop"] * 3 + ["plan"]),
-                 rng.choice(["before", "during", "during", "after"]), rng.uniform(0, 0.3),
-                 rng.choice(SHAPES[device]), rng.choice([1, 1, 4]))
+    rng, size = random.Random(seed), given.get("size", size_of(seed, place))
+    drawn = Fault(size, rng.randrange(size), rng.choice(KINDS[device]),
+                  rng.choice(["before", "during", "during", "after"]), rng.uniform(0, 0.3),
+                  rng.choice(SHAPES[device]), rng.choice([1, 1, 4]))
+    return replace(drawn, **given)
 
 
 def size_of(seed, place):
@@ -81,7 +87,7 @@ class Rank:
             self.device = torch.device("cuda", dist.get_rank() % torch.cuda.device_count())
             torch.cuda.set_device(self.device)
             transport = place
-        self.pool = libra.Pool(deadline=DEADLINE, device=self.device, transport=transport)
+        self.pool = libra.Pool(deadline=fault.deadline, device=self.device, transport=transport)
         case = case_of(fault, place)
         self.plan = self.pool.plan(case.plan_options(**(dict(tau=0.5) if odd else {})),
                                    case.sequences())
@@ -122,14 +128,14 @@ def case_of(fault, place):
     if place == "cpu":
         return Case(fault.size, shape=fault.shape, samples=skewed(fault.size),
                     options=dict(tau=0.0))
-    samples = [[[2048], [256] * 7 + [100, 0, 1, 1], [1500, 548]][:fault.size]]
-    return Case(fault.size, shape=fault.shape, tokens=2048, samples=samples,
+    samples = itertools.cycle([[2048], [256] * 7 + [100, 0, 1, 1], [1500, 548]])
+    samples = list(itertools.islice(samples, fault.size))
+    return Case(fault.size, shape=fault.shape, tokens=2048, samples=[samples],
                 options=dict(tau=0.0, dtype="bf16", block_tokens=256))
 
 
-def strike(seed, place):
-    """What the rank says, and how long after the fault; the odd one does what the seed says."""
-    fault = fault_of(seed, place)
+def suffer(fault, place):
+    """What the rank says, and how long after the fault; the odd one does what the fault says."""
     is_odd = dist.get_rank() == fault.odd
     rank = Rank(fault, place, is_odd and fault.kind == "plan")
     begin, results = time.monotonic(), []
@@ -137,7 +143,7 @@ def strike(seed, place):
         for number in itertools.count():
             assert time.monotonic() < begin + SOON, "nothing was raised"
             if is_odd and fault.kind != "plan":
-                die(fault, number)
+                strike(fault, number, rank.pool)
             for part, of_pass in enumerate(rank.attend(number)):
                 if part == 0 and number % fault.ahead == 0:
                     rank.judge(results, may_fail=False)  # or this call had raised
@@ -156,14 +162,16 @@ def strike(seed, place):
     return message, seconds
 
 
-def die(fault, number):
+def strike(fault, number, pool):
     if number != (0 if fault.when == "before" else 2):
         return
-    signal_number = signal.SIGKILL if fault.kind == "kill" else signal.SIGSTOP
+    act, args = {"kill": (os.kill, (os.getpid(), signal.SIGKILL)),
+                 "stop": (os.kill, (os.getpid(), signal.SIGSTOP)),
+                 "fail": (pool._core.abort, (REASON,))}[fault.kind]
     if fault.when == "during":  # in the middle of whatever comes
-        threading.Timer(fault.delay, os.kill, (os.getpid(), signal_number)).start()
+        threading.Timer(fault.delay, act, args).start()
     else:
-        os.kill(os.getpid(), signal_number)
+        act(*args)
 
 
 def shared_memory():
@@ -171,14 +179,15 @@ def shared_memory():
     return {name for name in os.listdir("/dev/shm") if not name.startswith(("sem.mp-", "cuda."))}
 
 
-def run_scenario(seed, place="cpu"):
+def run_scenario(seed, place="cpu", **given):
     """Seconds from the fault to the last survivor's error."""
-    fault = fault_of(seed, place)
+    fault = fault_of(seed, place, **given)
     world = World(fault.size)
     processes = [process for process, _ in world._ranks]
     for _, pipe in world._ranks:
-        pipe.send((strike, (seed, place)))
-    survivors = [rank for rank in range(fault.size) if rank != fault.odd or fault.kind == "plan"]
+        pipe.send((suffer, (fault, place)))
+    survivors = [rank for rank in range(fault.size)
+                 if rank != fault.odd or fault.kind in ("plan", "fail")]
     answers = {rank: world._answer(rank) for rank in survivors}
     if fault.kind == "stop":
         processes[fault.odd].kill()
@@ -202,27 +211,33 @@ def check(message, rank, kind):
         assert message.startswith("PlanError: ") and "hold different plans" in message, message
         return
     assert message.startswith("TransportError: "), message
+    if kind == "fail":
+        assert REASON in message, message
+        return
     assert SAID.search(message), message
     named = {int(n) for n in re.findall(r"workers? (\d+)", message)}
     assert rank in named and len(named) > 1, message
 
 
-def run_scenarios(count, seed, place="cpu"):
+def run_scenarios(count, seed, place="cpu", **given):
     """A line of figures. Raises AssertionError for the first that does not end as it must."""
     before, times = shared_memory(), []
     for number in range(seed, seed + count):
         try:
-            times.append(run_scenario(number, place))
+            times.append(run_scenario(number, place, **given))
         except BaseException:
-            print(f"scenario of seed {number}, {place}: {fault_of(number, place)}", flush=True)
+            print(f"scenario of seed {number}, {place}: {fault_of(number, place, **given)}",
+                  flush=True)
             raise
     end = time.monotonic() + 60  # other jobs may run beside this one: what they have there goes
     while not shared_memory() <= before and time.monotonic() < end:
         time.sleep(1)
     assert shared_memory() <= before, shared_memory() - before
+    deadline = given.get("deadline", DEADLINE)
+    late = sum(seconds >= deadline for seconds in times)
     return (f"{count} scenarios, {place}, from seed {seed}: median time to the last survivor's "
             f"error {statistics.median(times):.2f} s, longest {max(times):.2f} s, deadline "
-            f"{DEADLINE}")
+            f"{deadline} s, at which it was {late} times")
 
 
 def main():
@@ -230,14 +245,19 @@ def main():
     parser.add_argument("place", choices=["cpu", "peer", "nccl", "cuda"])
     parser.add_argument("count", nargs="?", type=int, default=20)
     parser.add_argument("seed", nargs="?", type=int, default=0)
+    parser.add_argument("--ranks", type=int, dest="size")
+    parser.add_argument("--kind", choices=["kill", "stop", "fail", "plan"])
+    parser.add_argument("--deadline", type=float)
     args = parser.parse_args()
+    given = {name: getattr(args, name) for name in ("size", "kind", "deadline")
+             if getattr(args, name) is not None}
     failed = 0
     for each in ["peer", "nccl"] if args.place == "cuda" else [args.place]:
         if reason := missing(each):
             print(f"skipped {each}: {reason}", flush=True)
             continue
         try:
-            print(f"ok      {run_scenarios(args.count, args.seed, each)}", flush=True)
+            print(f"ok      {run_scenarios(args.count, args.seed, each, **given)}", flush=True)
         except AssertionError as error:
             failed += 1
             print(f"FAILED  {each}: {error}", flush=True)
