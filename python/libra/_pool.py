@@ -100,6 +100,8 @@ class Pool:
             _core.refuse("Pool", "device", device, "a CPU or CUDA device")
         self._key = f"libra/pool/{'-'.join(map(str, self.ranks))}/{_number(self.ranks)}"
         self._group = self._meet(deadline) if workers > 1 else None
+        self._port = None if self._group is None else TorchPort(
+            self._group, dist.distributed_c10d._get_default_store(), self._key)
         self._gathering = None  # the latest work of the group that is not a message
         _check_transport(transport, on_gpu)
         runner = _runner_of(kernels, self.device)
@@ -126,16 +128,12 @@ class Pool:
             return dist.ProcessGroupGloo(store, self.worker, self.workers,
                                          timedelta(seconds=float(deadline)))
         except RuntimeError as error:
-            cause = " ".join(str(error).partition("Exception raised from")[0].split())
             raise _core.TransportError(
                 f"worker {self.worker} did not reach ranks {self.ranks} of its pool within "
-                f"{deadline} s: {cause}; does each of them make this pool?") from None
+                f"{deadline} s: {_reason(error)}; does each of them make this pool?") from None
 
     def _host_worker(self, deadline, runner=None):
-        port = None
-        if self._group is not None:
-            port = TorchPort(self._group, dist.distributed_c10d._get_default_store(), self._key)
-        return _core.host_worker(port, self.worker, self.workers, float(deadline), runner)
+        return _core.host_worker(self._port, self.worker, self.workers, float(deadline), runner)
 
     def _device_worker(self, transport, one_queue, deadline, runner):
         if one_queue is None:
@@ -170,9 +168,7 @@ class Pool:
         return nccl_id, [] if transports[0] == "nccl" else near
 
     def _gather(self, mine):
-        """What each worker says, by worker."""
-        if self._group is None:
-            raise _core.ConfigError("the pool has been closed: make a new one")
+        """What each worker says, by worker. Raises TransportError if one does not."""
         said = torch.frombuffer(bytearray(pickle.dumps(mine)), dtype=torch.uint8)
         sizes = self._gather_tensors(torch.tensor([said.numel()], device="cpu"))
         longest = int(max(sizes))
@@ -184,9 +180,20 @@ class Pool:
         # Kept, since gloo's thread would want the interpreter's lock to free its tensors, and the
         # group may be waiting for that thread, with the lock, when it ends.
         gathered = [torch.empty_like(mine) for _ in self.ranks]
-        self._gathering = self._group.allgather([gathered], [mine])
-        self._gathering.wait()
+        port = self._port
+        work = self._gathering = self._open_group().allgather([gathered], [mine])
+        try:
+            work.wait()
+        except RuntimeError as error:
+            raise _core.TransportError(
+                f"worker {self.worker} did not hear of all workers what they hold: "
+                f"{port.first_cause() or _reason(error)}") from None
         return gathered
+
+    def _open_group(self):
+        if (group := self._group) is None:
+            raise _core.ConfigError("the pool has been closed: make a new one")
+        return group
 
     @typed
     def plan(self, options: _core.PlanOptions | _core.Planning,
@@ -212,10 +219,14 @@ class Pool:
         Args:
           samples: sample lengths of this rank's packed sequence, all of it.
           tokens: of the sequence, padding included; their sum unless given.
+        Raises TransportError if a rank does not come.
         """
         samples = _whole("plan_together", "samples", samples)
         mine = (tokens if tokens is not None else sum(samples), samples)
-        gathered = [mine] if self.workers == 1 else self._gather(mine)
+        try:
+            gathered = [mine] if self.workers == 1 else self._gather(mine)
+        except _core.TransportError as error:
+            self.fail(error)
         return self.plan(options, [_core.PackedSequence(*of_rank)
                                    for of_rank in gathered[::options.cp]])
 
@@ -256,7 +267,10 @@ class Pool:
         """Ends the pool's threads and connections. At exit it is done for you."""
         self._core.close()
         self._witness.close()
-        self._group = None
+        port, gathering = self._port, self._gathering
+        if port is not None and gathering is not None and not gathering.is_completed():
+            port.close_connections()  # of another thread, for which the group's end would wait
+        self._group = self._port = port = None
         self._gathering = None  # after the group
         _open_pools.discard(self)
 
@@ -354,6 +368,11 @@ def profile(pool, path):
                 end()
             raise
         end()
+
+
+def _reason(error):
+    """What torch says, without the stack."""
+    return " ".join(str(error).partition("Exception raised from")[0].split())
 
 
 def _connections():

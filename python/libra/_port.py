@@ -32,14 +32,14 @@ class TorchPort:
         try:
             self._note.write(cause)
         finally:
-            self._close_connections()
+            self.close_connections()
 
     def first_cause(self):
         return self._note.read() or self._cause
 
-    def _close_connections(self):
-        """A wait that times out closes all of them. A peer that is gone is of no use for it, since
-        with that one gloo does not begin to wait; so each is tried."""
+    def close_connections(self):
+        """This rank's to all others: whatever waits in the group ends. A wait that times out does
+        it, but with a peer that is gone gloo does not begin to wait; so each is tried."""
         for peer in set(range(self._group.size())) - {self._group.rank()}:
             try:
                 nothing = torch.empty(1, dtype=torch.uint8)

@@ -157,9 +157,16 @@ def suffer(fault, place):
         message = f"{type(error).__name__}: {error}"
     seconds = time.monotonic() - begin
     rank.judge(results, may_fail=True)
-    rank.pool.close()
-    dist.destroy_process_group()
+    _held.append(rank)
     return message, seconds
+
+
+_held = []  # what a rank has until all know: a pool that is closed tells others, too
+
+
+def let_go():
+    _held.pop().pool.close()
+    dist.destroy_process_group()
 
 
 def strike(fault, number, pool):
@@ -189,6 +196,9 @@ def run_scenario(seed, place="cpu", **given):
     survivors = [rank for rank in range(fault.size)
                  if rank != fault.odd or fault.kind in ("plan", "fail")]
     answers = {rank: world._answer(rank) for rank in survivors}
+    for rank in survivors:
+        world._ranks[rank][1].send((let_go, ()))
+    let_go_answers = [world._answer(rank) for rank in survivors]
     if fault.kind == "stop":
         processes[fault.odd].kill()
     world.close()
@@ -196,6 +206,8 @@ def run_scenario(seed, place="cpu", **given):
         process.join(SOON)
         assert not process.is_alive(), f"rank {rank} is left"
         assert process.exitcode == 0 or rank not in survivors, f"rank {rank} did not exit in peace"
+    for _, raised in let_go_answers:
+        assert raised == "", raised
     slowest = 0.0
     for rank, (answer, raised) in answers.items():
         assert raised == "", raised

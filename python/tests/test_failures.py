@@ -290,6 +290,27 @@ def test_ranks_that_wait_for_one_that_is_busy_hear_of_the_first_cause(worlds, si
         assert seconds < LONG / 2
 
 
+def gather_without_one():
+    pool = libra.Pool(deadline=LONG)
+    begin = time.monotonic()
+    with pytest.raises(libra.Error) as raised:
+        if pool.worker == 2:
+            pool.fail(libra.ConfigError("no lengths"))
+        pool.plan_together(Case(pool.workers).plan_options(), [8, 8])
+    assert time.monotonic() - begin < LONG / 2
+    dist.barrier()
+    pool.close()
+    return f"{type(raised.value).__name__}: {raised.value}"
+
+
+def test_lengths_that_cannot_be_gathered_are_an_error_with_the_cause_on_every_rank(worlds):
+    *others, odd = worlds(3).run(gather_without_one)
+    assert odd == "ConfigError: no lengths"
+    for worker, error in enumerate(others):
+        assert error == (f"TransportError: worker {worker} did not hear of all workers what they "
+                         "hold: worker 2 aborted: no lengths")
+
+
 def pools_that_do_not_divide():
     with pytest.raises(libra.ConfigError, match=(
             r"pools of 3 workers do not divide a group of 2.*libra.Pool\(alone=True\)")):

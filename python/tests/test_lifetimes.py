@@ -3,6 +3,8 @@
 import _thread
 import sys
 import threading
+import time
+from concurrent import futures
 
 import psutil
 import pytest
@@ -57,6 +59,30 @@ def closed_while_waiting():
 def test_a_pool_closed_in_the_middle_of_a_pass_ends_it(worlds):
     error, _ = worlds(2).run(closed_while_waiting)
     assert "the pool was closed in the middle of a pass" in error
+
+
+def closed_while_gathering():
+    """Seconds that closing took."""
+    pool = libra.Pool(deadline=60)
+    case = Case(pool.workers)
+    seconds = 0.0
+    if dist.get_rank() == 0:
+        with futures.ThreadPoolExecutor() as threads:
+            gathering = threads.submit(pool.plan_together, case.plan_options(), [8, 8])
+            while pool._gathering is None:
+                time.sleep(0.01)
+            begin = time.monotonic()
+            pool.close()
+            seconds = time.monotonic() - begin
+            with pytest.raises(libra.ConfigError, match="the pool has been closed"):
+                gathering.result()
+    dist.barrier()
+    pool.close()
+    return seconds
+
+
+def test_a_pool_closed_while_lengths_are_gathered_does_not_wait_for_them(worlds):
+    assert max(worlds(2).run(closed_while_gathering)) < 30
 
 
 # --- what is left behind -------------------------------------------------------------------------
