@@ -77,9 +77,10 @@ std::unique_ptr<MessageMover::InFlight> MessageMover::begin(const std::shared_pt
       begun->message = port_->receive(peer, tag, begun->bytes);
     }
   } catch (const TransportError& error) {
+    const std::string cause = cause_of(*begun, error.what());
+    fail(cause);  // or the others would be told of this stream only
     throw TransportError(fmt::format("worker {} gave up {}: {}", ledger_->worker(),
-                                     describe(posting->exchange().tag),
-                                     cause_of(*begun, error.what())));
+                                     describe(posting->exchange().tag), cause));
   }
   return begun;
 }

@@ -182,13 +182,17 @@ class Pool:
         gathered = [torch.empty_like(mine) for _ in self.ranks]
         port = self._port
         work = self._gathering = self._open_group().allgather([gathered], [mine])
+        cause = ""
+        while not cause and not _ends(work):
+            cause = port.first_cause()
         try:
-            work.wait()
+            if not cause:
+                work.wait()
+                return gathered
         except RuntimeError as error:
-            raise _core.TransportError(
-                f"worker {self.worker} did not hear of all workers what they hold: "
-                f"{port.first_cause() or _reason(error)}") from None
-        return gathered
+            cause = port.first_cause() or _reason(error)
+        raise _core.TransportError(
+            f"worker {self.worker} did not hear of all workers what they hold: {cause}")
 
     def _open_group(self):
         if (group := self._group) is None:
@@ -368,6 +372,13 @@ def profile(pool, path):
                 end()
             raise
         end()
+
+
+def _ends(work):
+    """Whether it does within a second, well or not."""
+    with contextlib.suppress(RuntimeError):
+        work.wait(timedelta(seconds=1))
+    return work.is_completed()
 
 
 def _reason(error):

@@ -311,6 +311,35 @@ def test_lengths_that_cannot_be_gathered_are_an_error_with_the_cause_on_every_ra
                          "hold: worker 2 aborted: no lengths")
 
 
+def gather_late():
+    pool = libra.Pool(deadline=LONG)
+    time.sleep(2.5 * pool.worker)
+    assert pool.plan_together(Case(pool.workers).plan_options(), [8, 8]).rows == 16
+    pool.close()
+
+
+def test_lengths_are_waited_for(worlds):
+    worlds(2).run(gather_late)
+
+
+def gather_beside_a_busy_rank():
+    pool = libra.Pool(deadline=LONG)
+    store = dist.distributed_c10d._get_default_store()
+    if pool.worker == 1:
+        store.wait(["lengths given up"], timedelta(seconds=LONG + SOON))
+    begin = time.monotonic()
+    with mock.patch.object(TorchPort, "first_cause", lambda _: "worker 7 aborted: no lengths"), \
+            pytest.raises(libra.TransportError, match="they hold: worker 7 aborted: no lengths$"):
+        pool.plan_together(Case(pool.workers).plan_options(), [8, 8])
+    assert time.monotonic() - begin < LONG / 2
+    store.set("lengths given up", "")
+    pool.close()
+
+
+def test_ranks_that_wait_for_the_lengths_of_one_that_is_busy_hear_of_the_first_cause(worlds):
+    worlds(2).run(gather_beside_a_busy_rank)
+
+
 def pools_that_do_not_divide():
     with pytest.raises(libra.ConfigError, match=(
             r"pools of 3 workers do not divide a group of 2.*libra.Pool\(alone=True\)")):

@@ -1,5 +1,6 @@
 """How a pool's messages over torch.distributed fail: libra/_port.py, and the waits for them."""
 
+import re
 import threading
 import time
 from concurrent import futures
@@ -53,7 +54,7 @@ class OtherRank:
         self.seconds, self.cause = seconds, cause
         self.asked = 0
         self.failed = threading.Event()
-        self.said = []  # to it
+        self.said, self.told = [], []  # to it, and of a failure
 
     def send(self, peer, tag, view):
         self.said.append(bytes(view))
@@ -67,6 +68,7 @@ class OtherRank:
         return Work(wait)
 
     def fail(self, cause):
+        self.told.append(cause)
         self.failed.set()
 
     def first_cause(self):
@@ -129,6 +131,20 @@ def test_a_worker_may_be_closed_while_it_asks_for_a_cause():
         closing.result(LONG / 2)
         with pytest.raises(TransportError, match="closed in the middle of a pass"):
             pass_.result(LONG / 2)
+
+
+def test_others_are_told_which_rank_was_lost_where_a_message_cannot_begin():
+    def send(*_):
+        raise RuntimeError("connection closed")
+
+    port = OtherRank(LONG)
+    port.send = send
+    worker, plan = worker_beside(port)
+    cause = "worker 0 lost worker 1 in step 0, agreement on the plan.*: connection closed$"
+    with pytest.raises(TransportError, match=f"worker 0 gave up .*: {cause}"):
+        worker.agree(plan)
+    assert len(port.told) == 1 and re.match(cause, port.told[0])
+    worker.close()
 
 
 # --- the store -----------------------------------------------------------------------------------
