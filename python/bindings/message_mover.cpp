@@ -36,7 +36,7 @@ MessageMover::MessageMover(std::shared_ptr<MessagePort> port, std::shared_ptr<Le
     : port_(std::move(port)),
       ledger_(std::move(ledger)),
       deadline_(options.deadline),
-      watch_([this] { return fails_with_others(); }),
+      watch_([this] { return look_round(); }),
       thread_([this] { serve(); }) {}
 
 MessageMover::~MessageMover() { leave(); }
@@ -90,8 +90,9 @@ void MessageMover::serve() {
   for (;;) {
     changed_.wait(lock, [this] { return leaving_ || !in_flight_.empty(); });
     if (in_flight_.empty()) return;
-    const std::unique_ptr<InFlight> first = std::move(in_flight_.front());
+    const std::shared_ptr<InFlight> first = std::move(in_flight_.front());
     in_flight_.pop_front();
+    awaited_ = first;
     if (failed_) {
       lock.unlock();  // a message lets go of what is Python's
     } else {
@@ -100,6 +101,7 @@ void MessageMover::serve() {
     }
     first->message.reset();
     lock.lock();
+    awaited_ = nullptr;
   }
 }
 
@@ -141,9 +143,20 @@ std::string MessageMover::cause_of(const InFlight& in_flight, const std::string&
                      error);
 }
 
-// On the watch's thread. Closes this worker's connections, which ends the wait.
-bool MessageMover::fails_with_others() {
-  const std::string cause = port_->first_cause();
+// On the watch's thread, in a wait. Failing ends it, unless the message was cut in its middle.
+bool MessageMover::look_round() {
+  std::shared_ptr<InFlight> awaited;
+  {
+    const std::lock_guard lock(mutex_);
+    awaited = awaited_;
+  }
+  std::string cause = port_->first_cause();
+  if (cause.empty() && awaited != nullptr) {
+    const std::string error = port_->lost(awaited->posting->transfer(awaited->transfer).peer);
+    // A peer that has sent all may close: a look later what came is no longer awaited.
+    if (!error.empty() && lost_ == awaited) cause = cause_of(*awaited, error);
+    lost_ = error.empty() ? nullptr : awaited;
+  }
   if (!cause.empty()) fail(cause);
   return !cause.empty();
 }

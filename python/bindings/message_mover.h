@@ -9,7 +9,8 @@
 // same order (posts_ahead is false).
 //
 // A library may tell only those that wait for a worker that has failed, not those that wait for
-// one of these. So a wait that is long looks for what others have given as a cause.
+// one of these, nor those whose message was cut in its middle. So a wait that is long looks for
+// what others have given as a cause, and whether the connection is still there.
 //
 // Memory: messages go from and to buffers of their own, so that a library that can't be stopped
 // reaches none of the caller's memory after a failure.
@@ -58,7 +59,7 @@ class MessageMover final : public Mover {
   std::unique_ptr<InFlight> begin(const std::shared_ptr<Posting>& posting, std::size_t transfer);
   void serve();
   void finish(InFlight& in_flight);
-  bool fails_with_others();
+  bool look_round();
   std::string cause_of(const InFlight& in_flight, const std::string& error);
 
   std::shared_ptr<MessagePort> port_;
@@ -68,11 +69,13 @@ class MessageMover final : public Mover {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::unique_ptr<InFlight>> in_flight_;  // guarded
+  std::shared_ptr<InFlight> awaited_;                // guarded
   bool leaving_ = false;                             // guarded
   bool failed_ = false;                              // guarded
   std::once_flag failing_;                           // whoever comes second waits
 
-  WaitWatch watch_;  // these two last: they use everything above
+  std::shared_ptr<InFlight> lost_;  // whose connection was gone; of the watch's thread
+  WaitWatch watch_;                 // these two last: they use everything above
   std::thread thread_;
 };
 

@@ -32,6 +32,9 @@ class MessagePort {
   virtual std::unique_ptr<Message> receive(std::int32_t peer, std::int32_t tag,
                                            std::span<std::byte> bytes) = 0;
 
+  /// What became of the connection to this worker; empty if it is there. For now and then.
+  virtual std::string lost(std::int32_t peer) = 0;
+
   /// Ends every wait of every worker soon. The first cause that any worker gives is kept for
   /// first_cause().
   virtual void fail(const std::string& cause) = 0;

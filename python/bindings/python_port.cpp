@@ -53,16 +53,21 @@ class PythonPort final : public MessagePort {
     }
   }
 
-  std::string first_cause() override {
+  std::string first_cause() override { return ask("first_cause"); }
+  std::string lost(std::int32_t peer) override { return ask("lost", peer); }
+
+ private:
+  // Empty if there is no answer.
+  template <typename... Args>
+  std::string ask(const char* what, Args... args) {
     const nb::gil_scoped_acquire locked;
     try {
-      return nb::cast<std::string>(port_.get().attr("first_cause")());
+      return nb::cast<std::string>(port_.get().attr(what)(args...));
     } catch (const nb::python_error&) {
       return {};
     }
   }
 
- private:
   std::unique_ptr<Message> begin(const char* what, std::int32_t peer, std::int32_t tag,
                                  std::span<std::byte> bytes) {
     const nb::gil_scoped_acquire locked;

@@ -2,6 +2,7 @@
 //
 //   send(peer, tag, memoryview) -> work      receive(peer, tag, memoryview) -> work
 //   fail(cause)                              first_cause() -> str
+//   lost(peer) -> str
 //
 // where work.wait(timedelta) raises what goes wrong. Takes the interpreter's lock for each call.
 #pragma once

@@ -6,6 +6,7 @@ from datetime import timedelta
 import torch
 
 _BREAKING_TAG = 1 << 27  # exchanges have tags below it
+_LOOKING_TAG = _BREAKING_TAG + 1
 _STORE_SECONDS = 2.0  # it answers in milliseconds, or the rank that holds it does not run
 
 
@@ -36,6 +37,16 @@ class TorchPort:
 
     def first_cause(self):
         return self._note.read() or self._cause
+
+    def lost(self, peer):
+        """What became of the connection to this peer; "" if it is there. gloo refuses what begins
+        on one that is gone, but ends no wait for a message that was cut in its middle. What begins
+        stays with the peer for good: a few bytes, so this is for long waits."""
+        try:
+            self._group.recv([torch.empty(1, dtype=torch.uint8)], peer, _LOOKING_TAG)
+            return ""
+        except RuntimeError as error:
+            return str(error)
 
     def close_connections(self):
         """This rank's to all others: whatever waits in the group ends. A wait that times out does

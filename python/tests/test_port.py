@@ -1,6 +1,8 @@
 """How a pool's messages over torch.distributed fail: libra/_port.py, and the waits for them."""
 
+import os
 import re
+import signal
 import threading
 import time
 from concurrent import futures
@@ -12,6 +14,7 @@ import torch.distributed as dist
 from libra import _core, make_plan, TransportError
 from libra._port import TorchPort, _Note
 from pools import Case, skewed
+from worlds import World
 
 LONG = 30.0  # seconds: a deadline that nobody should come to
 
@@ -38,6 +41,33 @@ def test_a_rank_that_lost_another_closes_its_connections_to_the_rest(worlds):
     for cause, seconds in worlds(3).run(fail_one_after_the_other):
         assert cause == "of rank 1"
         assert seconds < LONG / 2
+
+
+def die_in_a_message():
+    rank, store = dist.get_rank(), dist.distributed_c10d._get_default_store()
+    group = dist.ProcessGroupGloo(dist.PrefixStore("die", store), rank, 2, timedelta(seconds=LONG))
+    port = TorchPort(group, store, "die/cause")
+    assert port.lost(1 - rank) == ""
+    message = bytearray(1 << 28)
+    dist.barrier()
+    if rank == 1:
+        threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGKILL)).start()
+        port.send(0, 1, message).wait(timedelta(seconds=LONG))
+        time.sleep(LONG)
+    receiving = port.receive(1, 1, message)  # may or may not come
+    begin = time.monotonic()
+    while not port.lost(1):
+        assert time.monotonic() < begin + LONG / 2
+        time.sleep(0.1)
+    port.close_connections()
+    del receiving
+
+
+def test_a_peer_that_dies_in_a_message_is_lost():
+    world = World(2)
+    (_, raised), _ = world.outcomes(die_in_a_message)
+    world.close()
+    assert raised == ""
 
 
 # --- waits ---------------------------------------------------------------------------------------
@@ -74,6 +104,9 @@ class OtherRank:
     def first_cause(self):
         self.asked += 1
         return self.cause
+
+    def lost(self, peer):
+        return ""
 
 
 def worker_beside(port):
@@ -131,6 +164,25 @@ def test_a_worker_may_be_closed_while_it_asks_for_a_cause():
         closing.result(LONG / 2)
         with pytest.raises(TransportError, match="closed in the middle of a pass"):
             pass_.result(LONG / 2)
+
+
+def test_a_long_wait_ends_when_the_connection_is_gone():
+    port = OtherRank(LONG)
+    port.lost = lambda peer: f"connection to {peer} closed"
+    worker, plan = worker_beside(port)
+    begin = time.monotonic()
+    with pytest.raises(TransportError, match="worker 0 lost worker 1 in .*connection to 1 closed$"):
+        worker.agree(plan)
+    assert time.monotonic() - begin < LONG / 2
+    worker.close()
+
+
+def test_a_peer_that_closes_once_all_has_come_is_not_lost():
+    port = OtherRank(2.3)
+    port.lost = lambda peer: port.failed.wait(0.5) or "closed"
+    worker, plan = worker_beside(port)
+    worker.agree(plan)
+    worker.close()
 
 
 def test_others_are_told_which_rank_was_lost_where_a_message_cannot_begin():
