@@ -7,6 +7,7 @@
 
 #include "libra/base/check.h"
 #include "libra/base/error.h"
+#include "libra/cost/call_time.h"
 #include "libra/cost/fixed_log.h"
 
 namespace libra {
@@ -22,17 +23,28 @@ constexpr std::int64_t kBackwardMilliflops = 5000;
 
 // work * milliflops / rate: 1e-3 FLOP over 1e9 FLOP/s is a picosecond. The rate comes as its
 // logarithm, so its reciprocal is 2^fraction * 2^-exponent.
-std::int64_t compute_ps(std::int64_t work, std::int64_t milliflops, std::int64_t log2_rate) {
-  constexpr std::int64_t kOne = std::int64_t{1} << fixed_log::kFractionBits;
-  const std::int64_t exponent = (log2_rate + kOne - 1) >> fixed_log::kFractionBits;
-  const auto fraction = static_cast<std::uint64_t>(exponent * kOne - log2_rate);
-  const auto shift = static_cast<unsigned>(31 + exponent);
-  const Wide product = Wide{static_cast<std::uint64_t>(work)} *
-                       static_cast<std::uint64_t>(milliflops) * fixed_log::exp2_fixed(fraction);
-  const Wide rounded = (product + (Wide{1} << (shift - 1))) >> shift;
-  constexpr Wide kMax{static_cast<std::uint64_t>(DeviceProfile::kMaxEntryPs)};
-  return static_cast<std::int64_t>(std::min(rounded, kMax));
-}
+class ComputeTime {
+ public:
+  ComputeTime(std::int64_t milliflops, std::int64_t log2_rate)
+      : milliflops_(static_cast<std::uint64_t>(milliflops)) {
+    constexpr std::int64_t kOne = std::int64_t{1} << fixed_log::kFractionBits;
+    const std::int64_t exponent = (log2_rate + kOne - 1) >> fixed_log::kFractionBits;
+    reciprocal_ = fixed_log::exp2_fixed(static_cast<std::uint64_t>(exponent * kOne - log2_rate));
+    shift_ = static_cast<unsigned>(31 + exponent);
+  }
+
+  std::int64_t ps(std::int64_t work) const {
+    const Wide product = Wide{static_cast<std::uint64_t>(work)} * milliflops_ * reciprocal_;
+    const Wide rounded = (product + (Wide{1} << (shift_ - 1))) >> shift_;
+    constexpr Wide kMax{static_cast<std::uint64_t>(DeviceProfile::kMaxEntryPs)};
+    return static_cast<std::int64_t>(std::min(rounded, kMax));
+  }
+
+ private:
+  std::uint64_t milliflops_;
+  std::uint64_t reciprocal_ = 0;
+  unsigned shift_ = 0;
+};
 
 void check_between(std::string_view field, std::int64_t value, std::int64_t least,
                    std::int64_t most) {
@@ -84,13 +96,17 @@ DeviceProfile::EntryTime DeviceProfile::entry_time(const Pass& pass, TokenRange 
   LIBRA_CHECK(
       queries.begin >= 0 && queries.end <= kMaxSampleTokens && heads > 0 && heads <= kMaxHeads,
       "queries [{}, {}) with {} heads", queries.begin, queries.end, heads);
-  const std::int64_t log2_rate = pass.rates.log2_rate(queries.size(), queries.end, heads);
-  const auto compute = [&](std::int64_t work) {
-    return compute_ps(work, pass.milliflops_per_pair, log2_rate);
-  };
-  const std::int64_t time = pass.entry_ps + compute(query_key_pairs(queries) * heads);
-  return {std::clamp<std::int64_t>(time, 1, kMaxEntryPs),
-          compute(longest_block_pairs(pass, queries) * data_.multiprocessors)};
+  const ComputeTime time(pass.milliflops_per_pair,
+                         pass.rates.log2_rate(queries.size(), queries.end, heads));
+  EntryTime entry;
+  entry.ps = std::clamp<std::int64_t>(pass.entry_ps + time.ps(query_key_pairs(queries) * heads), 1,
+                                      kMaxEntryPs);
+  entry.longest_block_ps = time.ps(longest_block_pairs(pass, queries) * data_.multiprocessors);
+  if (entry.longest_block_ps < data_.launch_ps) return entry;
+  const Blocks blocks = long_blocks(pass, queries);
+  entry.blocks = blocks.count * heads;
+  entry.block_ps = time.ps(blocks.pairs * data_.multiprocessors);
+  return entry;
 }
 
 // A forward block is the last block_tokens queries with all their keys; a backward block is
@@ -103,16 +119,20 @@ std::int64_t DeviceProfile::longest_block_pairs(const Pass& pass, TokenRange que
   return query_key_pairs({std::max(queries.begin, queries.end - data_.block_tokens), queries.end});
 }
 
+// Forward, all blocks: the first queries see the fewest keys. Backward, the blocks of keys that all
+// queries see: the others are shorter, down to nothing.
+DeviceProfile::Blocks DeviceProfile::long_blocks(const Pass& pass, TokenRange queries) const {
+  const std::int64_t tokens = data_.block_tokens;
+  if (&pass == &backward_) return {queries.begin / tokens, queries.size() * tokens};
+  const TokenRange first{queries.begin, std::min(queries.end, queries.begin + tokens)};
+  return {(queries.size() + tokens - 1) / tokens, query_key_pairs(first)};
+}
+
 std::int64_t DeviceProfile::call_ps(const Pass& pass, const std::vector<TokenRange>& entries,
                                     std::int32_t heads) const {
-  std::int64_t together = 0;
-  std::int64_t longest = 0;
-  for (const TokenRange queries : entries) {
-    const EntryTime time = entry_time(pass, queries, heads);
-    together += time.ps;
-    longest = std::max(longest, time.longest_block_ps);
-  }
-  return together == 0 ? 0 : data_.launch_ps + std::max(together, longest);
+  CallTime call;
+  for (const TokenRange queries : entries) call.add(entry_time(pass, queries, heads));
+  return call.total_ps(*this);
 }
 
 std::int64_t DeviceProfile::add_ps(std::int64_t bytes) const {

@@ -6,7 +6,8 @@
 //
 // An entry's time is FLOPs / rate(queries, keys, heads), plus a constant: its share of a device
 // that other entries keep full. A call's time is that of its entries, but at least that of its
-// longest block alone (a lone tile of one head cannot fill the device), plus the launch.
+// longest block alone (a lone tile of one head cannot fill the device) and of the turns that its
+// blocks take (call_time.h), plus the launch.
 //
 // Picoseconds are whole numbers from whole-number arithmetic: equal on every rank and platform.
 // Not a simulator of the device: clocks, caches and neighbours are in the rates or nowhere. What
@@ -74,6 +75,8 @@ class DeviceProfile {
   struct EntryTime {
     std::int64_t ps = 0;                ///< as forward_ps
     std::int64_t longest_block_ps = 0;  ///< no call with this entry is shorter
+    std::int64_t blocks = 0;            ///< as long as block_ps or longer; 0 if none is as long
+    std::int64_t block_ps = 0;          ///< as a launch, since then turns hardly count
   };
   EntryTime forward_entry(TokenRange queries, std::int32_t heads) const {
     return entry_time(forward_, queries, heads);
@@ -82,8 +85,7 @@ class DeviceProfile {
     return entry_time(backward_, queries, heads);
   }
 
-  /// Time of one call with these entries and nothing beside it; 0 if all are empty. Blocks that do
-  /// not divide evenly among multiprocessors are not modelled: up to one longest block too short.
+  /// Time of one call with these entries and nothing beside it; 0 if all are empty.
   std::int64_t forward_call_ps(const std::vector<TokenRange>& entries, std::int32_t heads) const;
   std::int64_t backward_call_ps(const std::vector<TokenRange>& entries, std::int32_t heads) const;
 
@@ -110,6 +112,11 @@ class DeviceProfile {
   std::int64_t call_ps(const Pass& pass, const std::vector<TokenRange>& entries,
                        std::int32_t heads) const;
   std::int64_t longest_block_pairs(const Pass& pass, TokenRange queries) const;
+  struct Blocks {
+    std::int64_t count = 0;  // of one head
+    std::int64_t pairs = 0;  // of each, at least
+  };
+  Blocks long_blocks(const Pass& pass, TokenRange queries) const;
 
   DeviceProfileData data_;
   Pass forward_;

@@ -98,9 +98,15 @@ TEST(H200Profile, KnowsThatALoneTileOfFewHeadsCannotFillTheDevice) {
   EXPECT_NEAR(static_cast<double>(one_head) * 1e-9 / 1.875, 1.0, kNoise);
   EXPECT_EQ(h200().forward_call_ps({tile}, 2), one_head);
   EXPECT_GT(one_head, 7 * h200().forward_ps(tile, 1));
+}
+
+// Measured: 256 blocks take twice as long as up to 128.
+TEST(H200Profile, KnowsThatBlocksTakeTurns) {
+  const TokenRange tile = {131072 - 2048, 131072};
   const std::vector<TokenRange> company(16, tile);
-  EXPECT_EQ(h200().forward_call_ps(company, 1),
-            16 * h200().forward_ps(tile, 1) + h200().data().launch_ps);
+  const std::int64_t call = h200().forward_call_ps(company, 1);
+  EXPECT_NEAR(static_cast<double>(call) * 1e-9 / (2 * 1.875), 1.0, kNoise);
+  EXPECT_GT(call, 16 * h200().forward_ps(tile, 1) + h200().data().launch_ps);
 }
 
 TEST(DeviceProfile, TakesNoTimeForNothing) {

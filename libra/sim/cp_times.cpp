@@ -6,7 +6,7 @@
 
 #include "libra/base/index.h"
 #include "libra/cost/bytes.h"
-#include "libra/sim/call_time.h"
+#include "libra/sim/call_pair.h"
 
 namespace libra {
 namespace {
@@ -107,9 +107,7 @@ class RankCalls {
   void add_scaled(TokenRange queries, double share) {
     CallPair one;
     one.add(environment_.device(), queries, heads_);
-    for (CallTime* const call : {&one.forward, &one.backward}) {
-      call->ps = static_cast<std::int64_t>(static_cast<double>(call->ps) * share);
-    }
+    for (CallTime* const call : {&one.forward, &one.backward}) call->scale(share);
     calls_.add(one);
   }
 
@@ -119,8 +117,7 @@ class RankCalls {
 
  private:
   double seconds(const CallTime& call) const {
-    const std::int64_t launch = environment_.device().data().launch_ps;
-    return environment_.seconds(call.total_ps(launch)) * shards_;
+    return environment_.seconds(call.total_ps(environment_.device())) * shards_;
   }
 
   const Environment& environment_;

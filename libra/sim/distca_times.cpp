@@ -5,7 +5,7 @@
 
 #include "libra/base/index.h"
 #include "libra/cost/bytes.h"
-#include "libra/sim/call_time.h"
+#include "libra/sim/call_pair.h"
 #include "libra/sim/distca_plan.h"
 #include "libra/sim/overlap.h"
 
@@ -141,14 +141,15 @@ PoolTimes distca_times(const Environment& environment, std::span<const PackedSeq
   const auto backward_exchange = phases(flows, backward_row);
   const std::vector<CallPair> calls = calls_by_worker(environment, items, workers);
 
-  const std::int64_t launch = environment.device().data().launch_ps;
   const double loss = scenario.cluster.overlap_loss;
   PoolTimes times;
   times.workers.reserve(calls.size());
   for (std::size_t worker = 0; worker < calls.size(); ++worker) {
     const double scale = environment.slowness(static_cast<std::int64_t>(worker), step) * shards;
-    const double forward = environment.seconds(calls[worker].forward.total_ps(launch)) * scale;
-    const double backward = environment.seconds(calls[worker].backward.total_ps(launch)) * scale;
+    const double forward =
+        environment.seconds(calls[worker].forward.total_ps(environment.device())) * scale;
+    const double backward =
+        environment.seconds(calls[worker].backward.total_ps(environment.device())) * scale;
     times.workers.push_back({forward, pass_seconds(forward_exchange, worker, forward, loss),
                              backward, pass_seconds(backward_exchange, worker, backward, loss)});
     times.work += calls[worker].work * shards;

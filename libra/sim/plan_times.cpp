@@ -1,6 +1,7 @@
 #include "libra/sim/plan_times.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -9,7 +10,7 @@
 #include "libra/plan/kv_groups.h"
 #include "libra/plan/memory_plan.h"
 #include "libra/plan/traffic.h"
-#include "libra/sim/call_time.h"
+#include "libra/sim/call_pair.h"
 #include "libra/sim/overlap.h"
 
 namespace libra {
@@ -21,13 +22,16 @@ struct WorkerCalls {
   CallPair chunk;
 };
 
-// Forward: a block's entries for one head shard; all shards of a block are alike. Made when first
-// asked for, as most blocks stay at home.
+// Forward: a block's entries for one head shard that is computed at home.
+struct HomeCalls {
+  CallTime local;  // whole shards
+  CallTime rest;   // chunks
+};
+
+// All shards of a block are alike. Made when first asked for, as most blocks stay at home.
 struct BlockCalls {
-  bool known = false;
-  CallTime local;  // at home: whole shards
-  CallTime rest;   // at home: chunks
-  CallTime away;   // elsewhere: chunks
+  std::optional<HomeCalls> home;
+  std::optional<CallTime> away;  // chunks
 };
 
 // Backward: the pieces of one sample that one worker computes side by side for one head shard. A
@@ -95,12 +99,14 @@ class CallCounter {
   }
 
   void add_forward(std::int32_t tile, WorkerCalls& worker) {
-    const BlockCalls& block = block_calls(tile);
+    BlockCalls& block = blocks_[at(tile / plan_.tiling.head_shards)];
     if (plan_.options.local_first && is_at_home(tile)) {
-      worker.local.forward.add(block.local);
-      worker.chunk.forward.add(block.rest);
+      if (!block.home) block.home = home_calls(tile);
+      worker.local.forward.add(block.home->local);
+      worker.chunk.forward.add(block.home->rest);
     } else {
-      worker.chunk.forward.add(block.away);
+      if (!block.away) block.away = away_calls(tile);
+      worker.chunk.forward.add(*block.away);
     }
   }
 
@@ -116,20 +122,24 @@ class CallCounter {
     }
   }
 
-  const BlockCalls& block_calls(std::int32_t tile) {
-    BlockCalls& calls = blocks_[at(tile / plan_.tiling.head_shards)];
-    if (calls.known) return calls;
-    calls.known = true;
+  HomeCalls home_calls(std::int32_t tile) const {
+    HomeCalls calls;
     for (const Piece& piece : plan_.tiling.pieces_of(plan_.tiling.block_of(tile))) {
-      const auto chunked = device_.forward_entry(piece.queries, heads_.chunk_heads);
-      calls.away.add(chunked);
       if (is_local(tile, piece)) {
         calls.local.add(device_.forward_entry(piece.queries, heads_.shard_heads));
       } else {
-        calls.rest.add(chunked);
+        calls.rest.add(device_.forward_entry(piece.queries, heads_.chunk_heads));
       }
     }
     return calls;
+  }
+
+  CallTime away_calls(std::int32_t tile) const {
+    CallTime call;
+    for (const Piece& piece : plan_.tiling.pieces_of(plan_.tiling.block_of(tile))) {
+      call.add(device_.forward_entry(piece.queries, heads_.chunk_heads));
+    }
+    return call;
   }
 
   const DeviceProfile& device_;
@@ -247,10 +257,10 @@ class PassTimer {
   /// `additions_ps`: of gradients.
   ChunkedPassTimes of(std::size_t worker, const CallTime& local, const CallTime& chunk,
                       std::int64_t additions_ps, double slowness) const {
-    const std::int64_t launch = environment_.device().data().launch_ps;
+    const DeviceProfile& device = environment_.device();
     ChunkedPassTimes pass;
-    pass.local_s = environment_.seconds(local.total_ps(launch)) * slowness;
-    pass.chunk_compute_s = environment_.seconds(chunk.total_ps(launch)) * slowness;
+    pass.local_s = environment_.seconds(local.total_ps(device)) * slowness;
+    pass.chunk_compute_s = environment_.seconds(chunk.total_ps(device)) * slowness;
     pass.last_s = environment_.seconds(additions_ps) * slowness;
     pass.exchange_s.reserve(exchange_.size());
     for (const std::vector<double>& phase : exchange_) pass.exchange_s.push_back(phase[worker]);

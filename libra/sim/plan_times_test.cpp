@@ -45,6 +45,19 @@ TEST(PlanTimes, AreDispatchComputationAndReturnInTurn) {
   EXPECT_EQ(times.work, 72);
 }
 
+// On three multiprocessors with a query a block, worker 2's two queries of two heads are four
+// blocks, 7 or 8 pairs at 3 us each: two turns of the shorter ones, for 30 us of work.
+TEST(PlanTimes, BlocksThatDoNotDivideEvenlyTakeTurns) {
+  DeviceProfileData data = flat_device().data();
+  data.multiprocessors = 3;
+  data.block_tokens = 1;
+  const Scenario scenario = tiny_scenario();
+  const Environment environment(scenario, DeviceProfile(data).for_shape(scenario.plan.shape));
+  const PoolTimes times = plan_times(environment, one_moved_tile(1, true), {0, 0, false});
+  EXPECT_DOUBLE_EQ(times.workers[2].forward_compute, 42 * kMicrosecond);
+  EXPECT_DOUBLE_EQ(times.workers[2].backward_compute, 75 * kMicrosecond);
+}
+
 // Two chunks: half of the dispatch and half of the return are exposed, nothing else.
 TEST(PlanTimes, OverlapExposesFirstDispatchAndLastReturn) {
   const Environment environment(tiny_scenario(), flat_device());

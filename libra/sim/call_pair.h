@@ -2,31 +2,11 @@
 // method needs both.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 
-#include "libra/cost/device_profile.h"
+#include "libra/cost/call_time.h"
 
 namespace libra {
-
-/// One direction of one call.
-struct CallTime {
-  std::int64_t ps = 0;
-  std::int64_t longest_block_ps = 0;
-
-  void add(const DeviceProfile::EntryTime& entry) {
-    ps += entry.ps;
-    longest_block_ps = std::max(longest_block_ps, entry.longest_block_ps);
-  }
-  void add(const CallTime& other) {
-    ps += other.ps;
-    longest_block_ps = std::max(longest_block_ps, other.longest_block_ps);
-  }
-  /// 0 for a call without work.
-  std::int64_t total_ps(std::int64_t launch_ps) const {
-    return ps == 0 ? 0 : launch_ps + std::max(ps, longest_block_ps);
-  }
-};
 
 struct CallPair {
   CallTime forward;
