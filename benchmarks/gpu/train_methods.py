@@ -3,12 +3,13 @@
     torchrun --standalone --nproc-per-node 2 benchmarks/gpu/train_methods.py \\
         --lengths data/mix.npy --oversize split --pool 2 --seq-len 64K --gbs 4 --steps 10
 
-Takes the options of examples/train_qwen3.py, those of the methods aside, and --methods. Prints a
-JSON line a method. none, ulysses and wlb have no pools, so ranks meet at the end of a step only,
-sequences in production order. "ideal" is none where nobody waits: no gradients are exchanged, and a
-step counts as the mean of the ranks' times. All others begin a step together and end it with the
-slowest; reading data counts for none. Memory is torch's peak and what the process holds on the GPU
-besides, beyond what it held before the method: Libra's arenas, cuDNN, NCCL.
+Takes the options of examples/train_qwen3.py but for those of the methods, --parallel, --json and
+--trace, and --methods. Prints a JSON line a method. none, ulysses and wlb have no pools, so ranks
+meet at the end of a step only, sequences in production order. "ideal" is none where nobody waits:
+no gradients are exchanged, and a step counts as the mean of the ranks' times. All others begin a
+step together and end it with the slowest; reading data counts for none. Memory is torch's peak and
+what the process holds on the GPU besides, beyond what it held before the method: Libra's arenas,
+and with the first method what cuDNN and NCCL keep for good.
 """
 
 import copy
@@ -86,7 +87,9 @@ def over_ranks(seconds, device):
         largest.tolist()
 
 
-def same_on_all_ranks(module):
+def same_on_all_ranks(module, optimizer):
+    """Weights of rank 0, and no moments, which differ where no gradients were exchanged."""
+    optimizer.state.clear()
     with torch.no_grad():
         for tensor in module.state_dict().values():
             dist.broadcast(tensor, 0)
@@ -125,7 +128,7 @@ def measure(method, module, optimizer, args, device):
     if on_gpu:
         figures["peak_memory_gb"] = max_over_ranks(
             example.peak_memory_gb(device) + held_besides_gb() - besides, device)
-    same_on_all_ranks(module)
+    same_on_all_ranks(module, optimizer)
     pool.close()
     return figures
 
@@ -152,6 +155,9 @@ def main():
     args = arguments()
     if unknown := set(args.methods.split(",")) - METHODS.keys():
         sys.exit(f"no such method: {', '.join(sorted(unknown))}; they are {', '.join(METHODS)}")
+    if args.parallel != "ddp" or args.json or args.trace:
+        sys.exit("methods are compared under DDP, on standard output: leave out --parallel, --json "
+                 "and --trace")
     compare(args, example.start())
     dist.destroy_process_group()
 

@@ -1,10 +1,10 @@
 #include "libra/base/file.h"
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 
 #include "libra/base/error.h"
 
@@ -20,7 +20,11 @@ std::string read_file(const std::string& path, const std::string& what) {
   }
   errno = 0;
   std::ifstream file(path, std::ios::binary);
-  std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  std::string bytes;
+  std::array<char, 1 << 16> run = {};
+  while (file.read(run.data(), run.size()), file.gcount() > 0) {
+    bytes.append(run.data(), static_cast<std::size_t>(file.gcount()));
+  }
   if (!file.is_open() || file.bad()) {
     throw InputError(path, std::string("cannot be read: ") + std::strerror(errno));
   }

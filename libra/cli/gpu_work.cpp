@@ -197,7 +197,7 @@ struct ReplayQueue {
     }
   } catch (...) {
     const std::lock_guard lock(mutex);
-    error = std::current_exception();
+    if (!error) error = std::current_exception();
     next = plan.workers();
   }
 

@@ -29,7 +29,9 @@ constexpr const char* kExample =
 
 struct Options {
   JobOptions job;
-  std::string cluster = "hgx-h200";
+  std::string cluster;  ///< empty: hgx-h200 is modelled, and plans look at no links
+
+  std::string modelled() const { return cluster.empty() ? "hgx-h200" : cluster; }
   std::vector<std::int32_t> devices{0};
   std::int32_t pools = 1;
   std::int32_t rounds = 3;
@@ -80,7 +82,7 @@ std::vector<std::vector<PackedSequence>> first_pools(Job& job, std::int32_t want
 }
 
 std::vector<PlacerReplay> replay_all(Job& job, const Options& options, const Console& console) {
-  const Environment environment = environment_of(job, options.cluster);
+  const Environment environment = environment_of(job, options.modelled());
   const auto pools = first_pools(job, options.pools);
   std::vector<PlacerReplay> replays;
   for (const PlacerPlan& placer : job.placers()) {
@@ -174,10 +176,13 @@ void check(const Options& options) {
   if (options.rounds < 1) throw ConfigError("--rounds is 0: each worker runs at least once");
 }
 
-// Plans are for the cluster where they can be.
+// Plans are for a cluster that was given, where they can be.
 JobOptions job_options(const Options& options) {
   JobOptions job = options.job;
-  if (job.pool.seconds && !job.pool.memory_cap) job.pool.cluster = options.cluster;
+  const auto& placers = job.pool.placers;  // if empty, balanced is among them
+  const bool by_links =
+      placers.empty() || std::any_of(placers.begin(), placers.end(), looks_at_links);
+  if (job.pool.seconds && !job.pool.memory_cap && by_links) job.pool.cluster = options.cluster;
   return job;
 }
 
@@ -210,7 +215,7 @@ int run(const Options& options, const Console& console) {
   report.text() << fmt::format(
       "\n{} pools, computation measured, network of {} modelled; speed-up "
       "over {}\n{}",
-      options.pools, options.cluster, placer_name(replays.front().placer), table.text());
+      options.pools, options.modelled(), placer_name(replays.front().placer), table.text());
   report.finish(json);
   return kGood;
 }
@@ -219,7 +224,7 @@ int run(const Options& options, const Console& console) {
 
 Command add_replay_command(CLI::App& parent) {
   auto* app = parent.add_subcommand(
-      "replay", "Run what every worker of a pool computes, one after the other on one GPU");
+      "replay", "Run what every worker of a pool computes, one after the other on a GPU");
   const auto options = std::make_shared<Options>();
   add_job_options(*app, options->job);
   app->get_option("--placer")->default_str("ulysses,balanced");
@@ -229,10 +234,11 @@ Command add_replay_command(CLI::App& parent) {
                   "Which GPUs, as 0,1: each runs a worker at a time (default: 0)")
       ->delimiter(',')
       ->type_name("N");
-  app->add_option("--cluster", options->cluster,
-                  "Whose network is modelled: a preset or a file; plans in seconds are for it")
-      ->type_name("NAME|FILE")
-      ->capture_default_str();
+  app->add_option(
+         "--cluster", options->cluster,
+         "Whose network is modelled: a preset or a file (default: hgx-h200); if given, plans "
+         "with --cost seconds and without --memory-cap are for it")
+      ->type_name("NAME|FILE");
   app->footer(kExample);
   return {app, [options](const Console& console) { return run(*options, console); }};
 }

@@ -1,7 +1,9 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -139,7 +141,13 @@ DeviceProfile load_device_profile(const std::string& name_or_path) {
   if (std::find(names.begin(), names.end(), name_or_path) != names.end()) {
     return find_device_profile(name_or_path);
   }
-  return parse_device_profile(read_json_file(name_or_path), name_or_path);
+  try {
+    return parse_device_profile(read_json_file(name_or_path), name_or_path);
+  } catch (const InputError& error) {
+    if (std::filesystem::exists(name_or_path)) throw;
+    throw InputError(name_or_path, fmt::format("is no file and none of the built-in profiles: {}",
+                                               fmt::join(names, ", ")));
+  }
 }
 
 std::string format_device_profile(const DeviceProfileData& data) {

@@ -1,5 +1,5 @@
 // Looks round while a wait is long: about once a second, from its second second on, on a thread of
-// its own. A short wait costs two looks at a clock.
+// its own. A short wait costs a look at a clock and two locks.
 //
 //   WaitWatch watch([&] { return found_what_ends_the_wait(); });
 //   watch.begin();

@@ -64,7 +64,8 @@ class Pool:
     Every rank of the pool makes one, uses the same plans in the same order and closes it. Opens
     nothing but NCCL where that is used: messages go over torch.distributed's gloo, between the same
     ranks. Any thread may use it, one at a time. Raises ConfigError for a group that `workers` does
-    not divide, TransportError if a rank does not come within the deadline.
+    not divide, TransportError if a rank does not come within the deadline (over
+    NCCL: half a minute at least).
     """
 
     @typed
@@ -182,6 +183,8 @@ class Pool:
         gathered = [torch.empty_like(mine) for _ in self.ranks]
         port = self._port
         work = self._gathering = self._open_group().allgather([gathered], [mine])
+        if self._group is None:  # closed meanwhile, by a thread that saw no gathering
+            port.close_connections()
         cause = ""
         while not cause and not _ends(work):
             cause = port.first_cause()

@@ -43,7 +43,7 @@ class TorchPort:
         on one that is gone, but ends no wait for a message that was cut in its middle. What begins
         stays with the peer for good: a few bytes, so this is for long waits."""
         try:
-            self._group.recv([torch.empty(1, dtype=torch.uint8)], peer, _LOOKING_TAG)
+            self._group.recv([torch.empty(1, dtype=torch.uint8, device="cpu")], peer, _LOOKING_TAG)
             return ""
         except RuntimeError as error:
             return str(error)
@@ -53,7 +53,7 @@ class TorchPort:
         it, but with a peer that is gone gloo does not begin to wait; so each is tried."""
         for peer in set(range(self._group.size())) - {self._group.rank()}:
             try:
-                nothing = torch.empty(1, dtype=torch.uint8)
+                nothing = torch.empty(1, dtype=torch.uint8, device="cpu")
                 self._group.recv([nothing], peer, _BREAKING_TAG).wait(timedelta(milliseconds=1))
             except RuntimeError:
                 pass
@@ -70,11 +70,13 @@ class _Note:
     def __init__(self, store, key):
         self._store = store  # None once it is gone, with the rank that held it
         self._key = key
+        self._text = None
         self._turn = threading.Lock()
         self._asking = None
 
     def write(self, text):
-        self._ask(lambda store, key: store.compare_set(key, "", text))
+        self._text = text  # if another question is being asked, its thread writes it
+        self._ask(lambda store, key: None)
 
     def read(self):
         return self._ask(
@@ -90,6 +92,8 @@ class _Note:
             def ask():
                 try:
                     answers.append(question(self._store, self._key))
+                    if self._text is not None:
+                        self._store.compare_set(self._key, "", self._text)
                 except RuntimeError:
                     self._store = None
 

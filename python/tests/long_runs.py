@@ -1,6 +1,7 @@
 """Ranks that go on and on: pools, layouts, shapes and windows at random, evaluation in between. Now
-and then results are held against dense attention; memory, open files and threads must not grow. Run
-by test_long_runs.py for some seconds, or as a program where there is no pytest:
+and then results are held against dense attention; memory, open files and threads must not grow (a
+process's memory within what its allocators keep). Run by test_long_runs.py for some seconds, or as
+a program where there is no pytest:
 
     PYTHONPATH=build/gpu/python python3 python/tests/long_runs.py cpu|peer|nccl [SECONDS] [SEED]
 """
@@ -23,7 +24,8 @@ from worlds import World
 RANKS = {"cpu": 3, "peer": 2, "nccl": 2}
 STEPS = 20  # of a pool
 CHECKED = 10  # every so many steps
-SLACK = {"files": 0, "threads": 0, "gpu_mb": 64}
+LEAST_POOLS = 3  # however long they take
+SLACK = {"files": 0, "threads": 0, "mb": 48, "gpu_mb": 64}
 HOMES = ["contiguous", "zigzag-row", "zigzag-document"]
 
 
@@ -92,11 +94,16 @@ def step(pool, case, dtype, number):
         right(shard, inputs, outs[0])
 
 
+def resident_mb():
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") >> 20
+
+
 def held(device):
     """What this process holds while it has no pool."""
     gc.collect()
     figures = {"files": len(os.listdir("/proc/self/fd")),
-               "threads": len(os.listdir("/proc/self/task"))}
+               "threads": len(os.listdir("/proc/self/task")), "mb": resident_mb()}
     if device.type == "cuda":
         torch.cuda.synchronize()
         torch.cuda.empty_cache()
@@ -117,7 +124,7 @@ def keep_going(place, seconds, seed):
     device, transport = place_of(place)
     rng, end, history = random.Random(seed), time.monotonic() + seconds, []
     dtype = torch.float64 if place == "cpu" else torch.bfloat16
-    while go_on(end):
+    while len(history) < LEAST_POOLS or go_on(end):
         case = model_of(rng, place)
         pool = libra.Pool(device=device, transport=transport, deadline=60.0)
         for number in range(STEPS):

@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <memory>
 #include <thread>
 
 #include "libra/base/error.h"
 #include "libra/cuda/cuda_error.h"
 #include "libra/cuda/cuda_memory.h"
+#include "libra/cuda/cuda_stream.h"
 #include "libra/cuda/device.h"
 
 namespace libra::nccl {
@@ -43,16 +45,25 @@ Communicator::Communicator(const NcclProcess& process, std::chrono::milliseconds
 
 Communicator::~Communicator() { abort(); }
 
-void Communicator::connect(const std::vector<std::int32_t>& peers, cudaStream_t stream) {
+void Communicator::connect(const std::vector<std::int32_t>& peers) {
   if (peers.empty()) return;
+  auto stream = std::make_unique<CudaStream>(device_);
   const auto bytes = allocate_device(device_, 2 * std::ssize(peers));
   try {
-    exchange_bytes(peers, bytes.get(), stream);
+    exchange_bytes(peers, bytes.get(), stream->get());
   } catch (const TransportError&) {
     aborted_ = true;  // which abort() then takes for done
+    // NCCL may yet come to both.
+    static_cast<void>(stream.release());
+    static_cast<void>(std::make_unique<std::shared_ptr<std::byte>>(bytes).release());
     throw;
   }
-  await(stream);
+  try {
+    await(stream->get());
+  } catch (...) {
+    abort();  // or what its kernel uses could not be freed before the peer comes
+    throw;
+  }
 }
 
 void Communicator::exchange_bytes(const std::vector<std::int32_t>& peers, std::byte* bytes,
@@ -65,7 +76,7 @@ void Communicator::exchange_bytes(const std::vector<std::int32_t>& peers, std::b
   finish(ncclGroupEnd(), "connecting", start_limit_);
 }
 
-// Connected by now: what is in flight can be aborted, as the destructor does.
+// Connected by now: what is in flight can be aborted.
 void Communicator::await(cudaStream_t stream) const {
   const auto end = std::chrono::steady_clock::now() + start_limit_;
   for (;;) {

@@ -28,8 +28,9 @@ class Communicator {
 
   /// Connects to `peers`, which must all call it: a byte there and back. NCCL connects where two
   /// first meet otherwise, and NCCL 2.28 ends the process if that is aborted. Throws TransportError
-  /// as the constructor; the communicator is then left as it is, to end with the process.
-  void connect(const std::vector<std::int32_t>& peers, cudaStream_t stream);
+  /// as the constructor. A communicator that could not connect is left as it is, to end with the
+  /// process; one whose peers do not send is aborted.
+  void connect(const std::vector<std::int32_t>& peers);
 
   ncclComm_t get() const { return comm_; }
 

@@ -84,7 +84,7 @@ class NcclTransport final : public Transport {
         received_(process.device),
         watchdog_([this](const std::stop_token& stop) { watch(stop); }) {
     const std::lock_guard lock(mutex_);
-    comm_.connect(process.peers, stream_.get());
+    comm_.connect(process.peers);
   }
   ~NcclTransport() override { leave(); }
   NcclTransport(const NcclTransport&) = delete;
@@ -401,9 +401,14 @@ std::vector<std::int32_t> peers_of(const NcclProcess& process) {
   }
   if (process.peers.empty()) return others;
   for (const std::int32_t peer : process.peers) {
-    if (std::find(others.begin(), others.end(), peer) != others.end()) continue;
-    throw ConfigError(fmt::format("worker {} cannot have worker {} for a peer: others are 0 to {}",
-                                  process.worker, peer, process.workers - 1));
+    if (std::count(process.peers.begin(), process.peers.end(), peer) == 1 &&
+        std::find(others.begin(), others.end(), peer) != others.end()) {
+      continue;
+    }
+    throw ConfigError(
+        fmt::format("worker {} cannot have worker {} for a peer: each of the others, 0 to {}, at "
+                    "most once",
+                    process.worker, peer, process.workers - 1));
   }
   return process.peers;
 }
@@ -454,7 +459,7 @@ std::vector<std::unique_ptr<Transport>> make_nccl_group(const std::vector<std::i
     threads.emplace_back([&, worker] {
       try {
         endpoints[at(worker)] =
-            make_endpoint({id, worker, workers, devices[at(worker)], {}}, options, board);
+            make_endpoint({id, worker, workers, devices[at(worker)]}, options, board);
       } catch (...) {
         errors[at(worker)] = std::current_exception();
       }

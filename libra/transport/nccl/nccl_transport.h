@@ -33,7 +33,7 @@ struct NcclProcess {
   std::int32_t workers = 1;
   std::int32_t device = 0;
   /// Whom it will exchange with, which must hold both ways; empty: all others. Connected at once.
-  std::vector<std::int32_t> peers;
+  std::vector<std::int32_t> peers{};
 };
 
 /// Returns when all workers have come here and peers are connected. Throws TransportError if one
