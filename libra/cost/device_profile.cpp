@@ -46,6 +46,12 @@ class ComputeTime {
   unsigned shift_ = 0;
 };
 
+std::int64_t all_ps(const ComputeTime& time, std::int64_t constant_ps, TokenRange queries,
+                    std::int32_t heads) {
+  return std::clamp<std::int64_t>(constant_ps + time.ps(query_key_pairs(queries) * heads), 1,
+                                  DeviceProfile::kMaxEntryPs);
+}
+
 void check_between(std::string_view field, std::int64_t value, std::int64_t least,
                    std::int64_t most) {
   if (value >= least && value <= most) return;
@@ -90,17 +96,26 @@ DeviceProfile DeviceProfile::for_shape(const AttentionShape& shape) const {
   return scaled;
 }
 
-DeviceProfile::EntryTime DeviceProfile::entry_time(const Pass& pass, TokenRange queries,
-                                                   std::int32_t heads) const {
-  if (queries.empty() || heads == 0) return {};
+std::int64_t DeviceProfile::log2_rate(const Pass& pass, TokenRange queries, std::int32_t heads) {
   LIBRA_CHECK(
       queries.begin >= 0 && queries.end <= kMaxSampleTokens && heads > 0 && heads <= kMaxHeads,
       "queries [{}, {}) with {} heads", queries.begin, queries.end, heads);
-  const ComputeTime time(pass.milliflops_per_pair,
-                         pass.rates.log2_rate(queries.size(), queries.end, heads));
+  return pass.rates.log2_rate(queries.size(), queries.end, heads);
+}
+
+std::int64_t DeviceProfile::entry_ps(const Pass& pass, TokenRange queries,
+                                     std::int32_t heads) const {
+  if (queries.empty() || heads == 0) return 0;
+  const ComputeTime time(pass.milliflops_per_pair, log2_rate(pass, queries, heads));
+  return all_ps(time, pass.entry_ps, queries, heads);
+}
+
+DeviceProfile::EntryTime DeviceProfile::entry_time(const Pass& pass, TokenRange queries,
+                                                   std::int32_t heads) const {
+  if (queries.empty() || heads == 0) return {};
+  const ComputeTime time(pass.milliflops_per_pair, log2_rate(pass, queries, heads));
   EntryTime entry;
-  entry.ps = std::clamp<std::int64_t>(pass.entry_ps + time.ps(query_key_pairs(queries) * heads), 1,
-                                      kMaxEntryPs);
+  entry.ps = all_ps(time, pass.entry_ps, queries, heads);
   entry.longest_block_ps = time.ps(longest_block_pairs(pass, queries) * data_.multiprocessors);
   if (entry.longest_block_ps < data_.launch_ps) return entry;
   const Blocks blocks = long_blocks(pass, queries);

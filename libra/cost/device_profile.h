@@ -105,9 +105,8 @@ class DeviceProfile {
     std::int64_t milliflops_per_pair = 0;  // FLOPs of a query-key pair of one head, times 1000
   };
 
-  std::int64_t entry_ps(const Pass& pass, TokenRange queries, std::int32_t heads) const {
-    return entry_time(pass, queries, heads).ps;
-  }
+  std::int64_t entry_ps(const Pass& pass, TokenRange queries, std::int32_t heads) const;
+  static std::int64_t log2_rate(const Pass& pass, TokenRange queries, std::int32_t heads);
   EntryTime entry_time(const Pass& pass, TokenRange queries, std::int32_t heads) const;
   std::int64_t call_ps(const Pass& pass, const std::vector<TokenRange>& entries,
                        std::int32_t heads) const;
