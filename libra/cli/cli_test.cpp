@@ -168,6 +168,7 @@ TEST(CliTest, BadOptionsGetOneLineThatSaysWhatWouldBeRight) {
       {"calibrate", "nothing to measure"},
       {"replay " + small_job() + " --pools 0", "--pools is 0"},
       {"replay " + small_job() + " --rounds 0", "--rounds is 0"},
+      {"replay " + small_job() + " --cost seconds --placer paper --device 99", "GPU"},
       {run + " --transport tcp", "inproc, mpi, peer and nccl are there"},
       {run + " --backend flash", "reference and cudnn are there"},
       {run + " --transport peer", "does not go with --backend reference"},

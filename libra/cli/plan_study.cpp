@@ -10,6 +10,7 @@
 #include "libra/plan/memory_plan.h"
 #include "libra/plan/traffic.h"
 #include "libra/plan/traffic_bound.h"
+#include "libra/sim/spread.h"
 
 namespace libra::cli {
 namespace {
@@ -20,13 +21,6 @@ double microseconds(Function&& function) {
   function();
   const std::chrono::duration<double, std::micro> spent = std::chrono::steady_clock::now() - begin;
   return spent.count();
-}
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 // What the plan uses: under --memory-cap and with --cluster not always what was asked for.
