@@ -155,6 +155,8 @@ def main():
     args = arguments()
     if unknown := set(args.methods.split(",")) - METHODS.keys():
         sys.exit(f"no such method: {', '.join(sorted(unknown))}; they are {', '.join(METHODS)}")
+    if args.steps < 1 or args.warm_up < 0:
+        sys.exit(f"--steps is {args.steps} and --warm-up {args.warm_up}: at least 1 and 0")
     if args.parallel != "ddp" or args.json or args.trace:
         sys.exit("methods are compared under DDP, on standard output: leave out --parallel, --json "
                  "and --trace")

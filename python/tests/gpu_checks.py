@@ -385,21 +385,29 @@ FAILURES = {"failures": {}, "NCCL failures": dict(transport="nccl"),
             "hosts failures": dict(apart=True)}
 
 
-def main(names):
+def check_each(names, known, check_one):
+    """How many of these failed; a line each. For programs."""
+    if unknown := [name for name in names if name not in known]:
+        sys.exit(f"no such check: {', '.join(unknown)}; they are {', '.join(known)}")
     failed = 0
+    for name in names:
+        begin = time.monotonic()
+        try:
+            said = check_one(name)
+            print(f"ok      {name}: {time.monotonic() - begin:.1f} s {said or ''}", flush=True)
+        except Exception as error:
+            failed += 1
+            print(f"FAILED  {name}: {time.monotonic() - begin:.1f} s {error}", flush=True)
+    return failed
+
+
+def main(names):
     if not names:
         names = [*CHECKS, "failures"]
     elif names == ["hosts"]:
         names = [*HOST_CHECKS, *(name for name in FAILURES if name != "failures")]
-    for name in names:
-        begin = time.monotonic()
-        try:
-            said = check_failures(**FAILURES[name]) if name in FAILURES else check(name)
-            print(f"ok      {name}: {time.monotonic() - begin:.1f} s {said or ''}", flush=True)
-        except Exception as error:
-            failed += 1
-            print(f"FAILED  {name}: {error}", flush=True)
-    return failed
+    return check_each(names, [*CHECKS, *HOST_CHECKS, *FAILURES], lambda name: (
+        check_failures(**FAILURES[name]) if name in FAILURES else check(name)))
 
 
 if __name__ == "__main__":

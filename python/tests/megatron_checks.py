@@ -13,14 +13,13 @@ import faulthandler
 import functools
 import importlib.util
 import sys
-import time
 
 import torch
 
 import libra
 import worlds
 from experts import RANKS, Job, TorchAttention, train
-from gpu_checks import own_device
+from gpu_checks import check_each, own_device
 
 LIMIT_SECONDS = worlds.LIMIT_SECONDS - 10
 
@@ -121,16 +120,8 @@ def main(names):
         print(f"skipped: {why_not()}")
         return 0
     several = torch.cuda.device_count() >= RANKS
-    failed = 0
-    for name in names or [*CHECKS, *(NCCL_CHECKS if several else [])]:
-        begin = time.monotonic()
-        try:
-            said = check(name)
-            print(f"ok      {name}: {time.monotonic() - begin:.1f} s {said}", flush=True)
-        except Exception as error:
-            failed += 1
-            print(f"FAILED  {name}: {time.monotonic() - begin:.1f} s {error}", flush=True)
-    return failed
+    return check_each(names or [*CHECKS, *(NCCL_CHECKS if several else [])],
+                      [*CHECKS, *NCCL_CHECKS], check)
 
 
 if __name__ == "__main__":
