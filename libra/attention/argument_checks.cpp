@@ -113,7 +113,8 @@ void check_forward(const AttentionCall& call, const ForwardTensors& t,
 void check_backward(const AttentionCall& call, const BackwardTensors& t,
                     const SupportedDTypes& supported) {
   check_forward(call, {t.q, t.k, t.v, t.o, t.lse}, supported);
-  const DType gradient = accumulation_dtype(t.q.dtype);
+  const bool written = call.gradients == Gradients::kWritten;
+  const DType gradient = written ? t.q.dtype : accumulation_dtype(t.q.dtype);
   check_tensor({"dO", &t.d_o}, t.q.dtype, t.v.dim);
   check_tensor({"dq", &t.dq}, gradient, t.q.dim);
   check_tensor({"dk", &t.dk}, gradient, t.q.dim);

@@ -41,6 +41,12 @@ struct Entry {
   friend bool operator==(const Entry&, const Entry&) = default;
 };
 
+/// What backward() does with the gradients of a call.
+enum class Gradients : std::uint8_t {
+  kAdded,    ///< adds them to what is there: entries may share keys
+  kWritten,  ///< overwrites what is there: no two entries may share a key of a KV head
+};
+
 /// A [rows, heads, dim] tensor, not owned. Strides are in elements, 64-bit; the last one is 1.
 struct TensorView {
   void* data = nullptr;
@@ -62,6 +68,7 @@ struct AttentionCall {
   std::int32_t q_head_shift = 0;
   std::int32_t kv_head_shift = 0;
   double softmax_scale = 1.0;
+  Gradients gradients = Gradients::kAdded;  ///< of backward
 };
 
 struct ForwardTensors {
@@ -76,7 +83,8 @@ struct ForwardTensors {
 struct BackwardTensors {
   TensorView q, k, v;
   TensorView o, lse, d_o;  ///< of the complete attention of each query, over all its keys
-  TensorView dq, dk, dv;   ///< accumulation_dtype(q.dtype); added to
+  /// Added to: accumulation_dtype(q.dtype). Written: q.dtype.
+  TensorView dq, dk, dv;
 };
 
 /// A gradient is additive over key ranges given the final O and LSE: an entry over keys [0, e) may
@@ -103,8 +111,15 @@ class AttentionBackend {
   virtual void forward(const AttentionCall& call, const ForwardTensors& tensors,
                        Stream& stream) = 0;
 
+  /// Whether backward() takes this call with Gradients::kWritten. Entries that cover the complete
+  /// attention of their samples need no sums then: up to a quarter of the time of short ones.
+  virtual bool can_write(const AttentionCall& /*call*/, const BackwardTensors& /*tensors*/) {
+    return false;
+  }
+
   /// Enqueues dq += ..., dk += ..., dv += ... of every entry, in an order that depends on the call
-  /// alone, so that the same call gives the same bits.
+  /// alone, so that the same call gives the same bits; or dq = ... and so on, if the call says so.
+  /// Rows and heads that no entry names are left as they are.
   virtual void backward(const AttentionCall& call, const BackwardTensors& tensors,
                         Stream& stream) = 0;
 
