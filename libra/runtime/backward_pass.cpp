@@ -175,7 +175,7 @@ void BackwardPass::send_sums(std::int32_t kv_chunk) {
 
 // In the order of destinations: relay_out is sorted by them.
 void BackwardPass::add_shares(std::int32_t kv_chunk, Stream& used) {
-  context().transport.wait(shares_in_[at(kv_chunk)], used);
+  wait(shares_in_[at(kv_chunk)], used);
   const auto& [base, layout] = arena();
   std::int64_t staged_row = 0;
   for (const RowMove& move : program().relay_out) {
@@ -196,7 +196,7 @@ void BackwardPass::post_key_gradients(std::int32_t kv_chunk, Stream& used) {
   routes().send_gradients(gradients, &ArenaLayout::dk, kv_chunk, arena().memory);
   routes().send_gradients(gradients, &ArenaLayout::dv, kv_chunk, arena().memory);
   if (!goes_ahead()) receive_key_gradients(gradients, kv_chunk);
-  key_gradients_[at(kv_chunk)] = context().transport.post(gradients, used);
+  key_gradients_[at(kv_chunk)] = post(gradients, used);
 }
 
 void BackwardPass::receive_key_gradients(Exchange& gradients, std::int32_t kv_chunk) const {

@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::int32_t kSlots = 2;     // of arenas, per tensor
 constexpr std::int32_t kKeySlots = 3;  // of keys that are passed on
+constexpr Handle kNothing{-2};         // no exchange is called that
 
 }  // namespace
 
@@ -41,7 +42,18 @@ void ChunkedPass::run() {
   }
 }
 
+// What posts ahead also waits for nothing but transfers, so that an exchange without any is none.
+Handle ChunkedPass::post(const Exchange& exchange, Stream& used) {
+  if (goes_ahead_ && exchange.sends.empty() && exchange.receives.empty()) return kNothing;
+  return context().transport.post(exchange, used);
+}
+
+void ChunkedPass::wait(Handle handle, Stream& used) {
+  if (handle.id != kNothing.id) context().transport.wait(handle, used);
+}
+
 void ChunkedPass::enqueue() {
+  context().transport.poll();  // a worker without exchanges must hear of failures, too
   if (goes_ahead_) post_home();
   begin();
   post_first_dispatches();
@@ -202,11 +214,11 @@ void ChunkedPass::pass_on_in_order(std::int32_t kv_chunk) {
 void ChunkedPass::pass_on(std::int32_t kv_chunk) {
   if (kv_chunk >= heads().kv_chunks) return;
   Stream& used = relays_beside() ? *context().relays : stream();
-  if (!program().relay_out.empty()) context().transport.wait(keys_[at(kv_chunk)], used);
+  if (!program().relay_out.empty()) wait(keys_[at(kv_chunk)], used);
   Exchange out = key_exchange(kv_chunk, kRelayRound);
   for (const Leg& leg : legs_.keys) routes().pass_on_keys(out, leg.region, kv_chunk, arena_);
   out.more = !goes_ahead_;
-  passed_on_[at(kv_chunk)] = context().transport.post(out, used);
+  passed_on_[at(kv_chunk)] = post(out, used);
 }
 
 void ChunkedPass::receive_passed(std::int32_t kv_chunk) {

@@ -99,8 +99,10 @@ class ChunkedPass {
   /// "forward " or "backward ", and what.
   std::string span_name(const char* what) const;
 
-  Handle post(const Exchange& exchange) { return context().transport.post(exchange, stream()); }
-  void wait(Handle handle) { context().transport.wait(handle, stream()); }
+  Handle post(const Exchange& exchange) { return post(exchange, stream()); }
+  Handle post(const Exchange& exchange, Stream& used);
+  void wait(Handle handle) { wait(handle, stream()); }
+  void wait(Handle handle, Stream& used);
   /// Rounds of tags: what goes between homes and destinations; keys that do so ahead of queries;
   /// keys from relays; gradients to relays.
   static constexpr std::int32_t kHomeRound = 0, kKeyRound = 1, kRelayRound = kRelayRounds,
