@@ -69,6 +69,8 @@ struct AttentionCall {
   std::int32_t kv_head_shift = 0;
   double softmax_scale = 1.0;
   Gradients gradients = Gradients::kAdded;  ///< of backward
+
+  friend bool operator==(const AttentionCall&, const AttentionCall&) = default;
 };
 
 struct ForwardTensors {

@@ -1,24 +1,17 @@
-// Forward or backward of one call: pieces, batches, graphs, tables, then everything enqueued.
-//
-// A tensor whose strides cuDNN takes is read or written where it is; others travel through packed
-// copies in the scratch memory. In backward, LSE is always packed (cuDNN's workspace copies its
-// layout), Q is unless it lies in place (packing.h), and gradients leave cuDNN packed, to be added
-// to the caller's.
+// Forward or backward of one call: prepared, if no earlier call was like it, then enqueued.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
+#include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "libra/attention/attention.h"
-#include "libra/attention/cudnn/batches.h"
 #include "libra/attention/cudnn/device_graphs.h"
-#include "libra/attention/cudnn/gradient_plan.h"
 #include "libra/attention/cudnn/kernels.h"
-#include "libra/attention/cudnn/packing.h"
-#include "libra/attention/cudnn/pieces.h"
-#include "libra/attention/cudnn/ragged_tables.h"
+#include "libra/attention/cudnn/pass_key.h"
+#include "libra/attention/cudnn/prepared_pass.h"
+#include "libra/attention/cudnn/prepared_passes.h"
 #include "libra/attention/cudnn/scratch.h"
 
 namespace libra::cudnn {
@@ -26,15 +19,15 @@ namespace libra::cudnn {
 /// What a pass runs with.
 struct Workplace {
   DeviceGraphs& graphs;
+  PreparedPasses& passes;
   Scratch& scratch;
   cudaStream_t stream;
-  std::int64_t max_scratch_bytes;
-  bool deterministic;
+  PassOptions options;
 };
 
 class AttentionPass {
  public:
-  /// The arguments have been checked, and outlive this object.
+  /// The arguments have been checked.
   AttentionPass(const AttentionCall& call, const ForwardTensors& tensors, const Workplace& at);
   AttentionPass(const AttentionCall& call, const BackwardTensors& tensors, const Workplace& at);
 
@@ -44,82 +37,33 @@ class AttentionPass {
   /// Leaves nothing for run() to build, load or allocate. Writes scratch memory only.
   void rehearse();
 
-  /// Builds the graphs of all roomy buckets with up to `max_rows` rows an entry.
-  void warm_up(std::int64_t max_rows);
-
  private:
-  enum class Role : std::uint8_t { kInput, kOutput, kGradient };
-
-  struct Operand {
-    Port port = Port::kQ;
-    Role role = Role::kInput;
-    Side side = Side::kQueries;
-    TensorView view;
-    DType dtype = DType::kBf16;  // as cuDNN sees it
-    bool packed = false;         // travels packed
+  /// Where a batch's tables and its scratch memory are.
+  struct Memory {
+    const std::byte* tables;
+    std::byte* scratch;
   };
 
-  template <typename T>
-  struct PerSide {
-    T queries, keys;
-    const T& of(Side side) const { return side == Side::kQueries ? queries : keys; }
-    T& of(Side side) { return side == Side::kQueries ? queries : keys; }
-  };
+  AttentionPass(Pass pass, const AttentionCall& call, const PassTensors& tensors,
+                const Workplace& at);
 
-  struct PlacedPieces {
-    Place pieces = 0;
-    std::int64_t count = 0, rows = 0;
-  };
-
-  struct PlacedPlan {
-    Place segments = 0, sources = 0;
-    std::int64_t num_segments = 0, rows = 0;
-  };
-
-  // A batch with all that the host decides; places are bytes from the start of the scratch memory.
-  struct Prepared {
-    SdpaShape shape;
-    RaggedTables tables;
-    PerSide<Place> lengths{};
-    PerPort<Place> offsets;
-    PerPort<std::int64_t> packed;
-    PerSide<Packing> packing;
-    PerSide<PlacedPieces> pieces;
-    PerSide<PlacedPlan> plans;
-    std::int64_t workspace = 0;
-    std::int64_t bytes = 0;
-  };
-
-  void add(Port port, Role role, Side side, const TensorView& view, bool packed = false);
+  const KeptPass& get_ready();  // from here on the stream is behind all earlier calls
   std::int32_t heads(Side side) const;
-  std::int64_t packed_row(const Operand& operand) const;
-  bool packs(Side side) const;
-  bool is_dense(const Operand& operand) const;
-  SdpaShape shape_of(Mask mask, const BatchShape& bucket) const;
-  BatchRules rules() const;
-  void add_workspace(BatchRules& rules) const;
-  std::vector<Prepared> prepare_all();
-  std::int64_t needed_bytes(const std::vector<Prepared>& batches) const;
-  Prepared prepare(const Batch& batch) const;
-  void prepare_packing(const Batch& batch, Prepared& result) const;
-  void prepare_offsets(const Batch& batch, Prepared& result) const;
-  void place_packed(const Batch& batch, Prepared& result) const;
-  const std::byte* in_place(const Operand& operand, const Prepared& batch) const;
-  PackedRows packed_rows(const Operand& operand, const Prepared& batch, std::byte* scratch) const;
-  SdpaMemory memory_of(const Prepared& batch, std::byte* scratch) const;
-  void gather(const Prepared& batch, std::byte* scratch) const;
-  void distribute(const Prepared& batch, std::byte* scratch) const;
-  void add_up(const Operand& operand, const Prepared& batch, std::byte* scratch) const;
-  void enqueue(const Prepared& batch, std::byte* scratch) const;
-  void send(const RaggedTables& tables, std::byte* scratch) const;
-  void clear_keyless(const std::vector<KeylessRows>& keyless, std::byte* scratch) const;
+  std::byte* in_place(const Operand& operand, const PreparedBatch& batch) const;
+  PackedRows packed_rows(const Operand& operand, const PreparedBatch& batch,
+                         const Memory& memory) const;
+  SdpaMemory sdpa_memory(const PreparedBatch& batch, const Memory& memory) const;
+  void gather(const PreparedBatch& batch, const Memory& memory) const;
+  void distribute(const PreparedBatch& batch, const Memory& memory) const;
+  void add_up(const Operand& operand, const PreparedBatch& batch, const Memory& memory) const;
+  void enqueue(const PreparedBatch& batch, const Memory& memory) const;
+  void run_over_nothing(const PreparedBatch& batch, std::byte* scratch) const;
+  void clear_keyless(const std::byte* tables) const;
 
-  const AttentionCall& call_;
-  Pass pass_;
+  PassKey key_;
+  PassTensors tensors_;
   Workplace at_;
-  std::vector<Operand> operands_;
-  std::vector<Entry> pieces_;
-  std::vector<KeylessRows> keyless_;
+  const PreparedPass* pass_ = nullptr;
 };
 
 }  // namespace libra::cudnn

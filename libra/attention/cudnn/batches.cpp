@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <limits>
 
 #include "libra/attention/cudnn/pieces.h"
 
@@ -64,6 +65,25 @@ BatchShape joined(const BatchShape& a, const BatchShape& b) {
           a.total_keys + b.total_keys};
 }
 
+// From the first to the last row of a batch's pieces.
+struct Extent {
+  std::int64_t begin = std::numeric_limits<std::int64_t>::max();
+  std::int64_t end = 0;
+
+  std::int64_t size() const { return end - begin; }
+  Extent joined(std::int64_t row, std::int64_t rows) const {
+    return {std::min(begin, row), std::max(end, row + rows)};
+  }
+};
+
+struct Extents {
+  Extent queries, keys;
+
+  Extents joined(const Entry& piece) const {
+    return {queries.joined(piece.q_row, piece.queries), keys.joined(piece.kv_row, piece.keys)};
+  }
+};
+
 // The distinct first heads of a batch's pieces.
 class HeadSet {
  public:
@@ -89,26 +109,31 @@ class BatchMaker {
 
   std::vector<Batch> make(std::vector<Entry> pieces) {
     split_large(pieces);
-    std::stable_sort(pieces.begin(), pieces.end(), [](const Entry& a, const Entry& b) {
-      return a.mask != b.mask ? a.mask < b.mask : num_pairs(a) > num_pairs(b);
+    std::stable_sort(pieces.begin(), pieces.end(), [this](const Entry& a, const Entry& b) {
+      if (a.mask != b.mask) return a.mask < b.mask;
+      return rules_.by_rows ? a.q_row < b.q_row : num_pairs(a) > num_pairs(b);
     });
     for (const Entry& piece : pieces) add(piece);
+    if (rules_.by_rows) {
+      for (Batch& batch : batches_) longest_first(batch.pieces);
+    }
     return std::move(batches_);
   }
 
  private:
-  bool fits(const BatchShape& shape) const {
-    return scratch_bytes(bucket(shape, rules_), rules_) <= rules_.max_bytes;
+  static void longest_first(std::vector<Entry>& pieces) {
+    std::stable_sort(pieces.begin(), pieces.end(),
+                     [](const Entry& a, const Entry& b) { return num_pairs(a) > num_pairs(b); });
   }
 
-  bool must_split(const Entry& piece) const {
-    return std::max(piece.queries, piece.keys) > kTileRows && !fits(shape_of(piece));
+  bool fits(const BatchShape& shape) const {
+    return scratch_bytes(bucket(shape, rules_), rules_) <= rules_.max_bytes;
   }
 
   // Replaces large pieces where they stand.
   void split_large(std::vector<Entry>& pieces) const {
     for (std::size_t i = 0; i < pieces.size();) {
-      if (!must_split(pieces[i])) {
+      if (fits_uncut(pieces[i], rules_)) {
         ++i;
         continue;
       }
@@ -128,10 +153,16 @@ class BatchMaker {
 
   void add(const Entry& piece) {
     BatchShape grown = joined(shape_, shape_of(piece));
+    extents_ = extents_.joined(piece);
+    if (rules_.by_rows) {
+      grown.total_queries = extents_.queries.size();
+      grown.total_keys = extents_.keys.size();
+    }
     if (!joins(piece, grown)) {
       batches_.push_back({piece.mask, {}, {}});
       q_heads_ = {};
       kv_heads_ = {};
+      extents_ = Extents().joined(piece);
       grown = shape_of(piece);
     }
     shape_ = grown;
@@ -143,7 +174,8 @@ class BatchMaker {
 
   const BatchRules& rules_;
   std::vector<Batch> batches_;
-  BatchShape shape_;  // of the last batch, like the heads
+  BatchShape shape_;  // of the last batch, like the extents and heads
+  Extents extents_;
   HeadSet q_heads_, kv_heads_;
 };
 
@@ -181,6 +213,11 @@ BatchShape bucket(const BatchShape& shape, const BatchRules& rules) {
 std::int64_t scratch_bytes(const BatchShape& bucket, const BatchRules& rules) {
   return bucket.total_queries * rules.query_row_bytes + bucket.total_keys * rules.key_row_bytes +
          bucket.entries * bucket.max_queries * bucket.max_keys * rules.pair_bytes;
+}
+
+bool fits_uncut(const Entry& piece, const BatchRules& rules) {
+  return std::max(piece.queries, piece.keys) <= kTileRows ||
+         scratch_bytes(bucket(shape_of(piece), rules), rules) <= rules.max_bytes;
 }
 
 std::vector<BatchShape> all_buckets(std::int64_t max_rows, const BatchRules& rules) {

@@ -35,12 +35,18 @@ struct BatchRules {
   /// Heads of every piece: in one batch, pieces' heads are the same ones or others altogether.
   /// 0: no matter.
   std::int32_t q_heads = 0, kv_heads = 0;
+  /// Batches take neighbouring query rows, and their totals count rows in between. Otherwise
+  /// longest first.
+  bool by_rows = false;
 };
 
 /// The smallest bucket that has room for the shape. Requires at most kMaxEntries entries.
 BatchShape bucket(const BatchShape& shape, const BatchRules& rules);
 
 std::int64_t scratch_bytes(const BatchShape& bucket, const BatchRules& rules);
+
+/// Whether make_batches would leave the piece whole.
+bool fits_uncut(const Entry& piece, const BatchRules& rules);
 
 /// All roomy buckets within max_bytes that entries of up to `max_rows` queries and keys each can
 /// need. Requires pair_bytes = 0.
@@ -53,7 +59,7 @@ struct Batch {
 };
 
 /// Every piece once, or in parts; batches of one mask follow each other. Depends on the pieces'
-/// order only between equally long ones. Complexity: O(n log n).
+/// order only between equally long ones, or of equal rows. Complexity: O(n log n).
 std::vector<Batch> make_batches(std::vector<Entry> pieces, const BatchRules& rules);
 
 }  // namespace libra::cudnn

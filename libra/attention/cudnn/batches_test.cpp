@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "libra/attention/cudnn/pieces.h"
 #include "libra/base/rng.h"
@@ -91,6 +92,34 @@ TEST(Batches, HaveOneMaskAndTheLongestPiecesFirst) {
       EXPECT_LE(num_pairs(piece), longest);
       longest = num_pairs(piece);
     }
+  }
+}
+
+TEST(Batches, ByRowsTakeNeighbours) {
+  for (std::uint64_t seed = 0; seed < 30; ++seed) {
+    SCOPED_TRACE(seed);
+    Rng rng(seed);
+    const std::vector<Entry> pieces = random_pieces(rng);
+    BatchRules rules = rules_of(std::int64_t{1} << (26 + rng.below(5)));
+    rules.by_rows = true;
+    Mask mask = Mask::kTopLeftCausal;
+    std::int64_t end = 0;  // of the rows so far
+    std::int64_t pairs = 0;
+    for (const Batch& batch : make_batches(pieces, rules)) {
+      if (batch.mask != mask) end = 0;
+      mask = batch.mask;
+      std::int64_t batch_end = end, longest = num_pairs(batch.pieces.front());
+      for (const Entry& piece : batch.pieces) {
+        EXPECT_GE(piece.q_row, end);
+        EXPECT_LE(num_pairs(piece), std::exchange(longest, num_pairs(piece)));
+        batch_end = std::max(batch_end, piece.q_row);
+        pairs += num_pairs(piece);
+      }
+      end = batch_end;
+    }
+    std::int64_t expected = 0;
+    for (const Entry& piece : pieces) expected += num_pairs(piece);
+    EXPECT_EQ(pairs, expected);
   }
 }
 

@@ -34,16 +34,22 @@ void check_dim(std::string_view name, std::int32_t dim) {
       fmt::format("{} has dim {}: attention on GPUs supports 64 to 256 in steps of 16", name, dim));
 }
 
+// Elements between places where rows and heads may begin.
+std::int64_t vector_of(DType dtype) { return kVectorBytes / element_bytes(dtype); }
+
+bool is_aligned(const TensorView& tensor) {
+  const std::int64_t step = vector_of(tensor.dtype);
+  return reinterpret_cast<std::uintptr_t>(tensor.data) % kVectorBytes == 0 &&
+         tensor.row_stride % step == 0 && tensor.head_stride % step == 0;
+}
+
 void check_alignment(std::string_view name, const TensorView& tensor) {
-  const std::int64_t step = kVectorBytes / element_bytes(tensor.dtype);
-  if (reinterpret_cast<std::uintptr_t>(tensor.data) % kVectorBytes == 0 &&
-      tensor.row_stride % step == 0 && tensor.head_stride % step == 0) {
-    return;
-  }
+  if (is_aligned(tensor)) return;
   throw ConfigError(
       fmt::format("{} has strides {} and {} from {}: every row and head must begin on "
                   "{} bytes, {} elements",
-                  name, tensor.row_stride, tensor.head_stride, tensor.data, kVectorBytes, step));
+                  name, tensor.row_stride, tensor.head_stride, tensor.data, kVectorBytes,
+                  vector_of(tensor.dtype)));
 }
 
 void check_supported(const ForwardTensors& t) {
@@ -77,6 +83,7 @@ struct CudnnAttention::Impl {
       : device(device_id),
         options(given),
         graphs(cudnn::DeviceGraphs::of(device_id)),
+        passes(device_id),
         scratch(device_id) {
     const DeviceGuard guard(device_id);
     cudnn::load_kernels();
@@ -92,13 +99,18 @@ struct CudnnAttention::Impl {
   }
 
   cudnn::Workplace workplace(cudaStream_t stream) {
-    return {graphs, scratch, stream, options.max_scratch_bytes, options.deterministic};
+    return {graphs, passes, scratch, stream, pass_options()};
+  }
+
+  cudnn::PassOptions pass_options() const {
+    return {options.max_scratch_bytes, options.deterministic};
   }
 
   std::int32_t device;
   CudnnOptions options;
   cudnn::DeviceGraphs& graphs;
-  cudnn::Scratch scratch;
+  cudnn::PreparedPasses passes;
+  cudnn::Scratch scratch;  // goes first, since it waits for the last call
 };
 
 CudnnAttention::CudnnAttention(std::int32_t device, const CudnnOptions& options)
@@ -122,6 +134,15 @@ void CudnnAttention::backward(const AttentionCall& call, const BackwardTensors& 
   check_supported(tensors);
   const DeviceGuard guard(impl_->device);
   cudnn::AttentionPass(call, tensors, impl_->workplace(cuda.get())).run();
+}
+
+bool CudnnAttention::can_write(const AttentionCall& call, const BackwardTensors& tensors) {
+  if (!is_aligned(tensors.dq) || !is_aligned(tensors.dk) || !is_aligned(tensors.dv)) return false;
+  AttentionCall written = call;
+  written.gradients = Gradients::kWritten;
+  return cudnn::can_write(
+      cudnn::key_of(cudnn::Pass::kBackward, written, cudnn::tensors_of(call, tensors)),
+      impl_->pass_options());
 }
 
 void CudnnAttention::prepare(const AttentionCall& call, const ForwardTensors& tensors,
@@ -193,17 +214,20 @@ void CudnnAttention::warm_up(const AttentionCall& call, const ForwardTensors& te
                              std::int64_t max_rows) {
   check_forward(call, tensors, storage_types());
   check_supported(tensors);
-  cudnn::AttentionPass(call, tensors, impl_->workplace(nullptr)).warm_up(max_rows);
+  cudnn::build_graphs(cudnn::key_of(cudnn::Pass::kForward, call, cudnn::tensors_of(call, tensors)),
+                      impl_->pass_options(), max_rows, impl_->graphs);
 }
 
 void CudnnAttention::warm_up(const AttentionCall& call, const BackwardTensors& tensors,
                              std::int64_t max_rows) {
   check_backward(call, tensors, storage_types());
   check_supported(tensors);
-  cudnn::AttentionPass(call, tensors, impl_->workplace(nullptr)).warm_up(max_rows);
+  cudnn::build_graphs(cudnn::key_of(cudnn::Pass::kBackward, call, cudnn::tensors_of(call, tensors)),
+                      impl_->pass_options(), max_rows, impl_->graphs);
 }
 
 std::int64_t CudnnAttention::graph_builds() const { return impl_->graphs.builds(); }
+std::int64_t CudnnAttention::preparations() const { return impl_->passes.preparations(); }
 std::int64_t CudnnAttention::scratch_allocations() const { return impl_->scratch.allocations(); }
 std::int64_t CudnnAttention::scratch_bytes() const { return impl_->scratch.bytes(); }
 

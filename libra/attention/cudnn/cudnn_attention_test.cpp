@@ -131,6 +131,44 @@ TEST_F(OnGpu, TheSameCallAgainBuildsAndAllocatesNothing) {
   EXPECT_EQ(attention.scratch_allocations(), allocations);
 }
 
+TEST_F(OnGpu, ACallLikeAnEarlierOneIsPreparedOnce) {
+  Rng rng(7);
+  Session session(subject_, make_problem(random_call(rng), kShape, rng));
+  session.forward();
+  session.backward();
+  CudnnAttention& attention = backend_of(session);
+  EXPECT_EQ(attention.preparations(), 2);
+  session.forward();
+  EXPECT_EQ(attention.preparations(), 2);
+  for (int i = 0; i < 3; ++i) session.forward(random_call(rng));
+  EXPECT_EQ(attention.preparations(), 5);
+  session.synchronize();
+}
+
+// So many tables that earlier ones are overwritten while kernels that read them are still to run.
+TEST_F(OnGpu, ForgottenPassesArePreparedAgain) {
+  constexpr int kCalls = 800;  // of 100 KB
+  Rng rng(8);
+  const Problem problem = make_problem(random_call(rng), kShape, rng);
+  Session session(subject_, problem);
+  session.forward();
+  session.synchronize();
+  const auto first = session.images();
+  for (int i = 0; i < kCalls; ++i) {
+    AttentionCall call = problem.call;
+    call.entries.clear();
+    for (std::int64_t row = 0; row < 2000; ++row) {
+      const auto keys = static_cast<std::int64_t>(1 + rng.below(50));
+      call.entries.push_back({row, 1, 0, keys, 0, 0, Mask::kFull});
+    }
+    session.forward(call);
+  }
+  session.forward();
+  session.synchronize();
+  EXPECT_EQ(session.images(), first);
+  EXPECT_EQ(backend_of(session).preparations(), kCalls + 2);
+}
+
 TEST_F(OnGpu, BackendsOfOneProcessShareGraphs) {
   Rng rng(3);
   const Problem problem = make_problem(random_call(rng), kShape, rng);

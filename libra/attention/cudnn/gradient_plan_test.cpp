@@ -75,7 +75,7 @@ TEST(Packing, InOrderLeavesNoGaps) {
 }
 
 TEST(Packing, InPlaceCountsFromTheFirstRow) {
-  const auto packing = pack_in_place({{9, 4, 0, 7, 2, 0}, {2, 3, 5, 1, 2, 0}}, 11);
+  const auto packing = pack_in_place({{9, 4, 0, 7, 2, 0}, {2, 3, 5, 1, 2, 0}}, Side::kQueries, 11);
   ASSERT_TRUE(packing.has_value());
   EXPECT_EQ(packing->rows, (std::vector<std::int64_t>{7, 0}));
   EXPECT_EQ(packing->total, 11);
@@ -84,9 +84,12 @@ TEST(Packing, InPlaceCountsFromTheFirstRow) {
 }
 
 TEST(Packing, InPlaceWantsDistinctRowsOfOneHeadThatLieTogether) {
-  EXPECT_FALSE(pack_in_place({{9, 4, 0, 7, 0, 0}, {2, 3, 5, 1, 0, 0}}, 10).has_value());
-  EXPECT_FALSE(pack_in_place({{4, 4, 0, 7, 0, 0}, {2, 3, 5, 1, 0, 0}}, 10).has_value());
-  EXPECT_FALSE(pack_in_place({{5, 4, 0, 7, 0, 0}, {2, 3, 5, 1, 4, 0}}, 10).has_value());
+  EXPECT_FALSE(
+      pack_in_place({{9, 4, 0, 7, 0, 0}, {2, 3, 5, 1, 0, 0}}, Side::kQueries, 10).has_value());
+  EXPECT_FALSE(
+      pack_in_place({{4, 4, 0, 7, 0, 0}, {2, 3, 5, 1, 0, 0}}, Side::kQueries, 10).has_value());
+  EXPECT_FALSE(
+      pack_in_place({{5, 4, 0, 7, 0, 0}, {2, 3, 5, 1, 4, 0}}, Side::kQueries, 10).has_value());
 }
 
 }  // namespace

@@ -5,9 +5,9 @@
 namespace libra::cudnn {
 namespace {
 
-bool same_head(const std::vector<Entry>& pieces) {
-  return std::all_of(pieces.begin(), pieces.end(),
-                     [&](const Entry& piece) { return piece.q_head == pieces.front().q_head; });
+bool same_head(const std::vector<PieceRows>& runs) {
+  return std::all_of(runs.begin(), runs.end(),
+                     [&](const PieceRows& run) { return run.head == runs.front().head; });
 }
 
 bool disjoint(std::vector<PieceRows> runs) {
@@ -36,10 +36,11 @@ Packing pack_in_order(const std::vector<Entry>& pieces, Side side) {
   return result;
 }
 
-std::optional<Packing> pack_in_place(const std::vector<Entry>& pieces, std::int64_t max_total) {
+std::optional<Packing> pack_in_place(const std::vector<Entry>& pieces, Side side,
+                                     std::int64_t max_total) {
   std::vector<PieceRows> runs;
   runs.reserve(pieces.size());
-  for (const Entry& piece : pieces) runs.push_back(rows_of(piece, Side::kQueries));
+  for (const Entry& piece : pieces) runs.push_back(rows_of(piece, side));
   const auto by_row = [](const PieceRows& a, const PieceRows& b) { return a.row < b.row; };
   const PieceRows first = *std::min_element(runs.begin(), runs.end(), by_row);
   Packing result;
@@ -49,7 +50,7 @@ std::optional<Packing> pack_in_place(const std::vector<Entry>& pieces, std::int6
     result.rows.push_back(run.row - first.row);
     result.total = std::max(result.total, run.row + run.rows - first.row);
   }
-  if (result.total > max_total || !same_head(pieces) || !disjoint(std::move(runs))) return {};
+  if (result.total > max_total || !same_head(runs) || !disjoint(std::move(runs))) return {};
   return result;
 }
 

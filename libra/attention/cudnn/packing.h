@@ -1,9 +1,9 @@
 // Where the pieces of a batch lie in packed tensors: rows of [heads, dim] without gaps, one piece
 // after the other.
 //
-// Queries that lie together in a dense tensor are packed where they are: piece i at its own row,
+// Rows that lie together in a dense tensor are packed where they are: piece i at its own row,
 // counted from the first one. Then Q need not be copied (see sdpa_graph.h for why it otherwise
-// must), and there may be gaps.
+// must), nor gradients that are written, and there may be gaps.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,9 @@ struct Packing {
 
 Packing pack_in_order(const std::vector<Entry>& pieces, Side side);
 
-/// Queries in place, if no two pieces share a row, all have the same head, and no more than
-/// `max_total` rows lie between the first and the last.
-std::optional<Packing> pack_in_place(const std::vector<Entry>& pieces, std::int64_t max_total);
+/// In place, if no two pieces share a row, all have the same head, and no more than `max_total`
+/// rows lie between the first and the last.
+std::optional<Packing> pack_in_place(const std::vector<Entry>& pieces, Side side,
+                                     std::int64_t max_total);
 
 }  // namespace libra::cudnn

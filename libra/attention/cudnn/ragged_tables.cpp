@@ -25,9 +25,12 @@ Place RaggedTables::lengths(const Batch& batch, Side side) {
   return place;
 }
 
-Place RaggedTables::offsets(const Batch& batch, Side side, const Strides& strides) {
+Place RaggedTables::offsets(const Batch& batch, Side side, const TensorLayout& tensor) {
+  const auto& strides = tensor.strides;
   for (const Known& known : known_) {
-    if (known.side == side && known.strides == strides) return known.place;
+    if (known.side == side && known.strides == strides && known.lead == tensor.lead) {
+      return known.place;
+    }
   }
   const std::int64_t count = batch.bucket.entries + 1;
   const Place place = append(count * static_cast<std::int64_t>(sizeof(std::int64_t)));
@@ -35,9 +38,9 @@ Place RaggedTables::offsets(const Batch& batch, Side side, const Strides& stride
   for (std::int64_t i = 0; i < count; ++i) {
     // Beyond the pieces nothing is read; any place inside the tensor will do.
     const auto last = static_cast<std::int64_t>(batch.pieces.size()) - 1;
-    out[i] = begin_of(rows_of(batch.pieces[at(std::min(i, last))], side), strides);
+    out[i] = tensor.lead + begin_of(rows_of(batch.pieces[at(std::min(i, last))], side), strides);
   }
-  known_.push_back({side, strides, place});
+  known_.push_back({side, strides, tensor.lead, place});
   return place;
 }
 

@@ -9,7 +9,7 @@
 
 #include "libra/attention/cudnn/batches.h"
 #include "libra/attention/cudnn/packing.h"
-#include "libra/attention/cudnn/sdpa_graph.h"
+#include "libra/attention/cudnn/pass_key.h"
 
 namespace libra::cudnn {
 
@@ -21,8 +21,8 @@ class RaggedTables {
   /// int32[entries of the bucket]; 0 beyond the pieces.
   Place lengths(const Batch& batch, Side side);
 
-  /// int64[entries of the bucket + 1]: where each piece begins in a tensor with these strides.
-  Place offsets(const Batch& batch, Side side, const Strides& strides);
+  /// int64[entries of the bucket + 1]: where each piece begins in a tensor of this layout.
+  Place offsets(const Batch& batch, Side side, const TensorLayout& tensor);
 
   /// The same in a packed tensor with rows of `row` elements.
   Place packed_offsets(const Batch& batch, const Packing& packing, std::int64_t row);
@@ -41,6 +41,7 @@ class RaggedTables {
   struct Known {
     Side side = Side::kQueries;
     Strides strides;
+    std::int64_t lead = 0;
     Place place = 0;
   };
 

@@ -1,7 +1,5 @@
-// Device memory that one backend's calls use one after the other.
-//
-// It is allocated and freed in stream order, so growing neither waits nor disturbs what runs; it
-// never shrinks. Calls on different streams are ordered by an event.
+// Device memory that one backend's calls use one after the other, whichever streams they are on: an
+// event orders them.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -9,7 +7,12 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "libra/attention/cudnn/stream_memory.h"
+
 namespace libra::cudnn {
+
+/// Rounded up to what every part of the scratch memory begins at: a multiple of 256.
+constexpr std::int64_t aligned(std::int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
 class Scratch {
  public:
@@ -19,21 +22,22 @@ class Scratch {
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
 
-  /// At least `bytes`, aligned to 256; what it held is lost. Later work on `stream` may use it
-  /// until done().
-  std::byte* reserve(std::int64_t bytes, cudaStream_t stream);
+  /// Later work on `stream` comes after that of all earlier calls.
+  void enter(cudaStream_t stream);
+  /// At least `bytes`, aligned to 256; what it held is lost. Requires enter(). Work on `stream` may
+  /// use it until done().
+  std::byte* reserve(std::int64_t bytes, cudaStream_t stream) {
+    return memory_.reserve(bytes, stream);
+  }
   /// Everything that uses the memory has been enqueued on `stream`.
   void done(cudaStream_t stream);
 
-  std::int64_t bytes() const { return bytes_; }
-  std::int64_t allocations() const { return allocations_; }
+  std::int64_t bytes() const { return memory_.bytes(); }
+  std::int64_t allocations() const { return memory_.allocations(); }
 
  private:
-  std::int32_t device_;
+  StreamMemory memory_;
   cudaEvent_t used_ = nullptr;
-  std::byte* memory_ = nullptr;
-  std::int64_t bytes_ = 0;
-  std::int64_t allocations_ = 0;
 };
 
 }  // namespace libra::cudnn

@@ -3,8 +3,10 @@
 //
 // A graph has room for `entries` entries of up to max_queries x max_keys each. Where an entry's
 // rows begin is given at run time, in elements from a tensor's first one, so entries may lie
-// anywhere, in any order, share keys, and start at any head. One exception, found the hard way:
-// cuDNN adds dQ up in its workspace at the offsets of Q, so both must have the same.
+// anywhere, in any order, share keys, and start at any head. Exceptions, found the hard way: cuDNN
+// adds dQ up in its workspace at the offsets of Q, so both must have the same; with GQA it keeps dK
+// and dV of every query head at theirs. So these count from the tensor's first row, up to the
+// totals. Every tensor's address is a multiple of 16 bytes.
 //
 // The NOLINTs: clang-tidy 14 takes a defaulted <=> for a null pointer.
 #pragma once

@@ -1,0 +1,45 @@
+// What a forward or backward pass over one call depends on, but for where its tensors lie: the key
+// under which prepared passes are kept. Layers that share a plan, and the chunks of one list of
+// entries, have equal keys.
+#pragma once
+
+#include <cstddef>
+
+#include "libra/attention/attention.h"
+#include "libra/attention/cudnn/sdpa_graph.h"
+
+namespace libra::cudnn {
+
+struct TensorLayout {
+  DType dtype = DType::kBf16;
+  std::int32_t dim = 0;
+  Strides strides;
+  /// Elements before the first one, from the last address that cuDNN takes as a tensor's: a
+  /// multiple of 16 bytes. Not 0 for LSE alone, whose heads are shorter than that.
+  std::int64_t lead = 0;
+
+  friend bool operator==(const TensorLayout&, const TensorLayout&) = default;
+};
+
+struct PassKey {
+  Pass pass = Pass::kForward;
+  AttentionCall call;  ///< heads not shifted
+  PerPort<TensorLayout> layouts;
+
+  friend bool operator==(const PassKey&, const PassKey&) = default;
+};
+
+/// Looks at some of the entries only.
+struct PassKeyHash {
+  std::size_t operator()(const PassKey& key) const;
+};
+
+/// A call's tensors by port, shifted: the call's first head is theirs.
+using PassTensors = PerPort<TensorView>;
+
+PassTensors tensors_of(const AttentionCall& call, const ForwardTensors& tensors);
+PassTensors tensors_of(const AttentionCall& call, const BackwardTensors& tensors);
+
+PassKey key_of(Pass pass, const AttentionCall& call, const PassTensors& tensors);
+
+}  // namespace libra::cudnn

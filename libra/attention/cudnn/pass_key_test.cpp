@@ -1,0 +1,101 @@
+#include "libra/attention/cudnn/pass_key.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <vector>
+
+#include "libra/base/rng.h"
+
+namespace libra::cudnn {
+namespace {
+
+// Strides of a tensor of 8 heads of 64; no memory behind it is touched.
+BackwardTensors tensors_at(std::byte* memory) {
+  const TensorView wide{memory, DType::kBf16, 1000, 8, 64, 512, 64};
+  const TensorView sums{memory, DType::kFp32, 1000, 8, 64, 512, 64};
+  const TensorView lse{memory, DType::kFp32, 1000, 8, 1, 8, 1};
+  return {wide, wide, wide, wide, lse, wide, sums, sums, sums};
+}
+
+AttentionCall random_call(Rng& rng) {
+  AttentionCall call;
+  call.q_heads = 4;
+  call.kv_heads = 2;
+  for (std::int64_t row = 0; row < 1000;) {
+    const auto rows = std::min(static_cast<std::int64_t>(1 + rng.below(100)), 1000 - row);
+    call.entries.push_back({row, rows, row, rows, 0, 0, Mask::kTopLeftCausal});
+    row += rows;
+  }
+  return call;
+}
+
+PassKey key_at(const AttentionCall& call, const BackwardTensors& tensors) {
+  return key_of(Pass::kBackward, call, tensors_of(call, tensors));
+}
+
+TEST(PassKey, ChunksAndLayersShareOne) {
+  Rng rng(1);
+  std::vector<std::byte> one(1024), another(1024);
+  AttentionCall call = random_call(rng);
+  const PassKey key = key_at(call, tensors_at(one.data()));
+  call.q_head_shift = 4;
+  call.kv_head_shift = 2;
+  const PassKey chunk = key_at(call, tensors_at(another.data()));
+  EXPECT_EQ(key, chunk);
+  EXPECT_EQ(PassKeyHash()(key), PassKeyHash()(chunk));
+}
+
+TEST(PassKey, WhateverChangesTheWorkChangesIt) {
+  Rng rng(2);
+  std::vector<std::byte> memory(1024);
+  const AttentionCall call = random_call(rng);
+  const BackwardTensors tensors = tensors_at(memory.data());
+  const PassKey key = key_at(call, tensors);
+  const auto differs = [&](const std::function<void(AttentionCall&, BackwardTensors&)>& change) {
+    AttentionCall other_call = call;
+    BackwardTensors other = tensors;
+    change(other_call, other);
+    return !(key_at(other_call, other) == key);
+  };
+  EXPECT_TRUE(differs([](auto& c, auto&) { c.entries.pop_back(); }));
+  EXPECT_TRUE(differs([&](auto& c, auto&) { ++c.entries[rng.below(c.entries.size())].keys; }));
+  EXPECT_TRUE(differs([](auto& c, auto&) { c.entries.back().mask = Mask::kFull; }));
+  EXPECT_TRUE(differs([](auto& c, auto&) { c.kv_heads = 1; }));
+  EXPECT_TRUE(differs([](auto& c, auto&) { c.softmax_scale = 0.5; }));
+  EXPECT_TRUE(differs([](auto& c, auto&) { c.gradients = Gradients::kWritten; }));
+  EXPECT_TRUE(differs([](auto&, auto& t) { t.dv.row_stride = 1024; }));
+  EXPECT_TRUE(differs([](auto&, auto& t) { t.o.head_stride = 128; }));
+  EXPECT_TRUE(differs([](auto&, auto& t) { t.q.dtype = DType::kFp16; }));
+  EXPECT_FALSE(key_of(Pass::kForward, call, tensors_of(call, tensors)) == key);
+}
+
+TEST(PassKey, OddHeadsOfLseAreTold) {
+  Rng rng(3);
+  std::vector<std::byte> memory(1024);
+  AttentionCall call = random_call(rng);
+  const PassKey key = key_at(call, tensors_at(memory.data()));
+  call.q_head_shift = 3;
+  const PassKey odd = key_at(call, tensors_at(memory.data()));
+  EXPECT_EQ(key.layouts[Port::kLse].lead, 0);
+  EXPECT_EQ(odd.layouts[Port::kLse].lead, 3);
+  EXPECT_EQ(odd.layouts[Port::kQ].lead, 0);
+  EXPECT_FALSE(odd == key);
+}
+
+TEST(PassKey, TensorsBeginAtTheCallsHeads) {
+  std::vector<std::byte> memory(4096);
+  AttentionCall call;
+  call.q_head_shift = 3;
+  call.kv_head_shift = 1;
+  const PassTensors tensors = tensors_of(call, tensors_at(memory.data()));
+  EXPECT_EQ(tensors[Port::kQ].data, memory.data() + 3 * 64 * 2);
+  EXPECT_EQ(tensors[Port::kDq].data, memory.data() + 3 * 64 * 4);
+  EXPECT_EQ(tensors[Port::kLse].data, memory.data() + 3 * 4);
+  EXPECT_EQ(tensors[Port::kK].data, memory.data() + 64 * 2);
+  EXPECT_EQ(tensors[Port::kDv].data, memory.data() + 64 * 4);
+  EXPECT_EQ(tensors[Port::kQ].heads, 5);
+}
+
+}  // namespace
+}  // namespace libra::cudnn
