@@ -7,8 +7,8 @@
 //
 // TFLOP/s counts unmasked query-key pairs only: 4 * d * heads * pairs forward, 2.5 times that
 // backward. Times are of whole calls, kernels around cuDNN's included: the median of the
-// repetitions, and (slowest - fastest) / median. host_us is what the host takes to
-// enqueue a call.
+// repetitions, and (slowest - fastest) / median. host_us is what the host takes to enqueue a call
+// like earlier ones, as a layer's is. "backward, written": gradients in bf16 in place of sums.
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
@@ -64,7 +64,7 @@ Tensor random_tensor(std::int64_t rows, std::int32_t heads, Rng& rng) {
 }
 
 struct Tensors {
-  Tensor q, k, v, o, lse, d_o, dq, dk, dv;
+  Tensor q, k, v, o, lse, d_o, dq, dk, dv, written_dq, written_dk, written_dv;
 
   Tensors(std::int64_t rows, std::int32_t q_heads, std::int32_t kv_heads, Rng& rng)
       : q(random_tensor(rows, q_heads, rng)),
@@ -75,11 +75,18 @@ struct Tensors {
         d_o(random_tensor(rows, q_heads, rng)),
         dq(make_tensor(DType::kFp32, rows, q_heads, kDim)),
         dk(make_tensor(DType::kFp32, rows, kv_heads, kDim)),
-        dv(make_tensor(DType::kFp32, rows, kv_heads, kDim)) {}
+        dv(make_tensor(DType::kFp32, rows, kv_heads, kDim)),
+        written_dq(make_tensor(DType::kBf16, rows, q_heads, kDim)),
+        written_dk(make_tensor(DType::kBf16, rows, kv_heads, kDim)),
+        written_dv(make_tensor(DType::kBf16, rows, kv_heads, kDim)) {}
 
   ForwardTensors forward() const { return {q.view, k.view, v.view, o.view, lse.view}; }
   BackwardTensors backward() const {
     return {q.view, k.view, v.view, o.view, lse.view, d_o.view, dq.view, dk.view, dv.view};
+  }
+  BackwardTensors written() const {
+    return {q.view,   k.view,          v.view,          o.view,         lse.view,
+            d_o.view, written_dq.view, written_dk.view, written_dv.view};
   }
 };
 
@@ -88,6 +95,7 @@ struct Work {
   std::vector<Entry> forward, backward;
   std::int64_t rows = 0, pairs = 0;
   std::int32_t q_heads = 0, kv_heads = 0;
+  bool keys_apart = false;  ///< no two entries share keys
 };
 
 struct Blocks {
@@ -123,7 +131,8 @@ Work samples(std::int64_t count, std::int64_t length, std::int32_t q_heads) {
             count * length,
             count * length * (length + 1) / 2,
             q_heads,
-            std::max(q_heads / 4, 1)};
+            std::max(q_heads / 4, 1),
+            true};
   for (std::int64_t i = 0; i < count; ++i) {
     work.forward.push_back(
         {i * length, length, i * length, length, 0, 0, Mask::kBottomRightCausal});
@@ -199,6 +208,11 @@ void run(const Work& work, const CudnnOptions& options, int repetitions) {
   call.entries = work.backward;
   print(work, "backward",
         measure([&] { attention.backward(call, tensors.backward(), stream); }, stream, repetitions),
+        2.5 * flops, attention);
+  call.gradients = Gradients::kWritten;
+  if (!work.keys_apart || !attention.can_write(call, tensors.written())) return;
+  print(work, "backward, written",
+        measure([&] { attention.backward(call, tensors.written(), stream); }, stream, repetitions),
         2.5 * flops, attention);
 }
 

@@ -6,7 +6,8 @@
 // Prints JSON lines. Ideal is 1/W of the kernel time of all workers under the first method, `none`
 // unless --methods says otherwise, in the same run.
 // Before anything is timed, graphs and buffers are made for every pool, and each method runs its
-// first one; of the timed rounds, each pool's median counts.
+// first one. A pool's first layer is not timed either, since it prepares what the later ones only
+// enqueue; of the timed rounds, each pool's median counts.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -103,11 +104,12 @@ void run_worker(std::int32_t worker, const std::vector<MethodPlans>& methods,
   player.allocate(plans);
   const auto together = [&crew] { crew.together(); };
   for (const PoolPlan* plan : plans) player.prepare(*plan);
-  for (const MethodPlans& method : methods) player.run(method.plans.front(), together);
+  for (const MethodPlans& method : methods) player.run(method.plans.front(), 1, together);
   const std::int64_t before = player.graph_builds();
   for (std::size_t i = 0; i < plans.size(); ++i) {
+    const std::vector<PassTimes> layers = player.run(*plans[i], board.rounds + 1, together);
     for (std::size_t round = 0; round < board.rounds; ++round) {
-      board.at_place(i, round, at(worker)) = player.run(*plans[i], together);
+      board.at_place(i, round, at(worker)) = layers[round + 1];
     }
   }
   board.builds[at(worker)] = player.graph_builds() - before;
@@ -150,8 +152,9 @@ PoolResult median_result(Board& board, std::size_t plan) {
 /// What a method did in all pools.
 struct Totals {
   double slowest_ms = 0, kernels_ms = 0, exposed_ms = 0, worst_pool_ms = 0, predicted_ms = 0;
-  double host_us = 0, host_attention_us = 0, host_exchange_us = 0;  ///< means over the pools
-  double worst_prediction = 0;                                      ///< relative, of one pool
+  /// Means over the pools.
+  double host_us = 0, idle_host_us = 0, host_attention_us = 0, host_exchange_us = 0;
+  double worst_prediction = 0;  ///< relative, of one pool
   std::int64_t bytes = 0;
   std::vector<double> pool_ms;
 };
@@ -169,6 +172,7 @@ Totals totals_of(const MethodPlans& method, Board& board, std::size_t first_plan
     totals.worst_prediction =
         std::max(totals.worst_prediction, std::abs(method.predicted_ms[i] / pool.slowest_ms - 1));
     totals.host_us += pool.host.host_us / pools;
+    totals.idle_host_us += pool.host.idle_host_us / pools;
     totals.host_attention_us += pool.host.host_attention_us / pools;
     totals.host_exchange_us += pool.host.host_exchange_us / pools;
     totals.bytes +=
@@ -208,14 +212,15 @@ void print(const std::vector<MethodPlans>& methods, Board& board, const Options&
         "{:.4f}, \"exposed_share\": {:.4f}, \"kernels_over_none\": {:.4f}, \"predicted_ms\": "
         "{:.2f}, \"prediction_error\": {:.4f}, \"worst_pool_prediction_error\": {:.4f}, "
         "\"speedup_over_{}\": {:.3f}, \"mean_speedup\": {:.3f}, \"max_speedup\": {:.3f}, "
-        "\"worst_pool_ms\": {:.2f}, \"gb\": {:.2f}, \"host_us\": {:.0f}, \"host_attention_us\": "
+        "\"worst_pool_ms\": {:.2f}, \"gb\": {:.2f}, \"host_us\": {:.0f}, \"idle_host_us\": {:.0f}, "
+        "\"host_attention_us\": "
         "{:.0f}, \"host_exchange_us\": {:.0f}}}\n",
         study.corpus, study.seq_len, study.pool, study.cp, options.transport, methods[m].name,
         t.pool_ms.size(), t.slowest_ms, t.slowest_ms / ideal, t.exposed_ms / t.slowest_ms,
         t.kernels_ms / none.kernels_ms, t.predicted_ms, t.predicted_ms / t.slowest_ms - 1,
         t.worst_prediction, methods.front().name, none.slowest_ms / t.slowest_ms, mean, most,
-        t.worst_pool_ms, static_cast<double>(t.bytes) * 1e-9, t.host_us, t.host_attention_us,
-        t.host_exchange_us);
+        t.worst_pool_ms, static_cast<double>(t.bytes) * 1e-9, t.host_us, t.idle_host_us,
+        t.host_attention_us, t.host_exchange_us);
   }
   std::int64_t builds = 0;
   for (std::size_t worker = 0; worker < board.workers; ++worker) builds += board.builds[worker];

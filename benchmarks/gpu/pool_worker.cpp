@@ -10,7 +10,6 @@
 #include "libra/cuda/cuda_error.h"
 #include "libra/cuda/cuda_memory.h"
 #include "libra/plan/memory_plan.h"
-#include "libra/runtime/pipeliner.h"
 
 namespace libra {
 namespace {
@@ -71,6 +70,9 @@ class WatchedAttention final : public AttentionBackend {
   void forward(const AttentionCall& call, const ForwardTensors& tensors, Stream& stream) override {
     const Stopwatch watch(sum_us_);
     inner_.forward(call, tensors, stream);
+  }
+  bool can_write(const AttentionCall& call, const BackwardTensors& tensors) override {
+    return inner_.can_write(call, tensors);
   }
   void backward(const AttentionCall& call, const BackwardTensors& tensors,
                 Stream& stream) override {
@@ -138,6 +140,7 @@ void PoolWorker::allocate(const std::vector<const PoolPlan*>& plans) {
   scratch_ = allocate_device(device_, scratch);
   memory_.measured = before - free_bytes();
   const AttentionShape& shape = plans.front()->options.shape;
+  scale_ = 1 / std::sqrt(static_cast<double>(shape.head_dim));
   tensors_ = std::make_unique<cli::GpuTensors>(device_, rows, shape.q_heads, shape.kv_heads,
                                                shape.head_dim);
   memory_.own =
@@ -152,29 +155,37 @@ void PoolWorker::prepare(const PoolPlan& plan) {
                     stream_);
 }
 
-PassTimes PoolWorker::run(const PoolPlan& plan, const std::function<void()>& together) {
-  PassTimes times;
-  WatchedTransport transport(*transport_, times.host_exchange_us);
-  WatchedAttention attention(attention_, times.host_attention_us);
+std::vector<PassTimes> PoolWorker::run(const PoolPlan& plan, std::size_t layers,
+                                       const std::function<void()>& together) {
+  PassTimes host;
+  WatchedTransport transport(*transport_, host.host_exchange_us);
+  WatchedAttention attention(attention_, host.host_attention_us);
   WorkerContext context{attention, transport, log_, next_step_};
   Pipeliner pipeliner(plan, context);
+  std::vector<PassTimes> times;
+  for (std::size_t layer = 0; layer < layers; ++layer) {
+    times.push_back(run_layer(pipeliner, host, together));
+  }
+  next_step_ = context.next_step;
+  return times;
+}
+
+PassTimes PoolWorker::run_layer(Pipeliner& pipeliner, PassTimes& host,
+                                const std::function<void()>& together) {
+  PassTimes times;
   log_.clear();
   const std::int64_t rows = pipeliner.program().rows;
-  const double scale = 1 / std::sqrt(static_cast<double>(plan.options.shape.head_dim));
   Timestamp begin, middle, end;
   together();
   stream_.mark(&begin);
   {
-    const Stopwatch watch(times.host_us);
-    pipeliner.forward(tensors_->forward(rows), scale, saved_.get(), stream_);
+    const Stopwatch watch(times.idle_host_us);
+    pipeliner.forward(tensors_->forward(rows), scale_, saved_.get(), stream_);
   }
-  const PassTimes host = times;
   stream_.mark(&middle);
-  pipeliner.backward(tensors_->backward(rows), scale, saved_.get(), scratch_.get(), stream_);
+  pipeliner.backward(tensors_->backward(rows), scale_, saved_.get(), scratch_.get(), stream_);
   stream_.mark(&end);
   stream_.synchronize();
-  times = host;
-  next_step_ = context.next_step;
   times.forward_ms = milliseconds(begin, middle);
   times.backward_ms = milliseconds(middle, end);
   for (const Event& event : log_.events()) {
@@ -182,8 +193,30 @@ PassTimes PoolWorker::run(const PoolPlan& plan, const std::function<void()>& tog
     (forward ? times.forward_kernels_ms : times.backward_kernels_ms) +=
         milliseconds(event.begin, event.end);
   }
+  enqueue_in_a_row(pipeliner, host);
+  times.host_us = host.host_us;
+  times.host_attention_us = host.host_attention_us;
+  times.host_exchange_us = host.host_exchange_us;
   transport_->take_records();
   return times;
+}
+
+// A timeline is for one layer: the log is off.
+void PoolWorker::enqueue_in_a_row(Pipeliner& pipeliner, PassTimes& host) {
+  constexpr int kLayers = 4;
+  log_.enable(false);
+  host = {};
+  {
+    const Stopwatch watch(host.host_us);
+    for (int i = 0; i < kLayers; ++i) {
+      pipeliner.forward(tensors_->forward(pipeliner.program().rows), scale_, saved_.get(), stream_);
+    }
+  }
+  stream_.synchronize();
+  log_.enable(true);
+  for (double* sum : {&host.host_us, &host.host_attention_us, &host.host_exchange_us}) {
+    *sum /= kLayers;
+  }
 }
 
 ExtraMemory PoolWorker::extra_memory() const {

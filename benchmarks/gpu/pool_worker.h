@@ -11,16 +11,19 @@
 #include "libra/cuda/cuda_stream.h"
 #include "libra/plan/pool_plan.h"
 #include "libra/runtime/event_log.h"
+#include "libra/runtime/pipeliner.h"
 #include "libra/transport/transport.h"
 
 namespace libra {
 
 /// Of one pool, forward and backward of one layer. Stream times run from the pass's first work to
-/// its last; host times are those of enqueueing the forward pass.
+/// its last; host times are those of enqueueing a forward pass, of several in a row without a
+/// pause, as the layers of a model are.
 struct PassTimes {
   double forward_ms = 0, backward_ms = 0;
   double forward_kernels_ms = 0, backward_kernels_ms = 0;
   double host_us = 0;
+  double idle_host_us = 0;       ///< of the timed pass: alone, after a pause
   double host_attention_us = 0;  ///< of that, in the attention backend
   double host_exchange_us = 0;   ///< of that, in the transport
 
@@ -47,19 +50,25 @@ class PoolWorker {
   /// Whatever a first run of the plan would have to build.
   void prepare(const PoolPlan& plan);
 
-  /// `together` returns when all workers have called it; times count from there.
-  PassTimes run(const PoolPlan& plan, const std::function<void()>& together);
+  /// So many layers of one plan. `together` returns when all workers have called it; a layer's
+  /// times count from there.
+  std::vector<PassTimes> run(const PoolPlan& plan, std::size_t layers,
+                             const std::function<void()>& together);
 
   ExtraMemory extra_memory() const;
   std::int64_t graph_builds() const { return attention_.graph_builds(); }
 
  private:
+  PassTimes run_layer(Pipeliner& pipeliner, PassTimes& host, const std::function<void()>& together);
+  void enqueue_in_a_row(Pipeliner& pipeliner, PassTimes& host);
+
   std::unique_ptr<Transport> transport_;
   std::int32_t device_;
   CudaStream stream_;
   CudnnAttention attention_;
   EventLog log_;
   std::int32_t next_step_ = 0;
+  double scale_ = 1;
   std::unique_ptr<cli::GpuTensors> tensors_;
   std::shared_ptr<std::byte> saved_, scratch_;
   ExtraMemory memory_;
