@@ -80,6 +80,16 @@ TYPED_TEST_P(AttentionConformance, FailurePoisons) { failure_poisons(this->subje
 
 TYPED_TEST_P(AttentionConformance, ArgumentsAreCopied) { arguments_are_copied(this->subject_); }
 
+TYPED_TEST_P(AttentionConformance, SquaresAreWritten) { squares_are_written(this->subject_); }
+
+TYPED_TEST_P(AttentionConformance, DisjointEntriesAreWritten) {
+  disjoint_entries_are_written(this->subject_);
+}
+
+TYPED_TEST_P(AttentionConformance, WhatSeesNothingIsWrittenAsZero) {
+  what_sees_nothing_is_written_as_zero(this->subject_);
+}
+
 TYPED_TEST_P(AttentionConformance, SeventyThousandEntriesOfOneToken) {
   seventy_thousand_entries_of_one_token(this->subject_);
 }
@@ -107,8 +117,9 @@ REGISTER_TYPED_TEST_SUITE_P(AttentionConformance, RandomProblemsMatchDenseAttent
                             RowsThatNoEntryNamesAreUntouched, GradientsAreAdded,
                             BackwardIsAdditiveOverKeyRanges, SameCallGivesSameBits,
                             HeadShiftMovesEveryEntry, FailurePoisons, ArgumentsAreCopied,
-                            SeventyThousandEntriesOfOneToken, OffsetsBeyond32Bits,
-                            WrongArgumentsThrowAtOnce, CopyMovesStridedRows, FillSetsTheViewOnly,
-                            AddAdds, ConvertRounds);
+                            SquaresAreWritten, DisjointEntriesAreWritten,
+                            WhatSeesNothingIsWrittenAsZero, SeventyThousandEntriesOfOneToken,
+                            OffsetsBeyond32Bits, WrongArgumentsThrowAtOnce, CopyMovesStridedRows,
+                            FillSetsTheViewOnly, AddAdds, ConvertRounds);
 
 }  // namespace libra::conformance

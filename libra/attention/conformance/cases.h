@@ -25,6 +25,11 @@ void head_shift_moves_every_entry(const Subject& subject);
 void failure_poisons(const Subject& subject);
 void arguments_are_copied(const Subject& subject);
 
+// cases_written.cpp: gradients that are written and not added.
+void squares_are_written(const Subject& subject);
+void disjoint_entries_are_written(const Subject& subject);
+void what_sees_nothing_is_written_as_zero(const Subject& subject);
+
 // cases_scale.cpp: sizes that overflow something elsewhere.
 void seventy_thousand_entries_of_one_token(const Subject& subject);
 void offsets_beyond_32_bits(const Subject& subject);

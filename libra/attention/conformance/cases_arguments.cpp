@@ -74,6 +74,11 @@ const std::vector<Wrong>& wrong_backwards() {
        [](Arguments& a) { a.tensors.d_o.dtype = another(a.tensors.d_o.dtype); }},
       {"dO of another dim", [](Arguments& a) { --a.tensors.d_o.dim; }},
       {"dq in a storage dtype", [](Arguments& a) { a.tensors.dq.dtype = DType::kBf16; }},
+      {"written gradients in another dtype",
+       [](Arguments& a) {
+         a.call.gradients = Gradients::kWritten;
+         a.tensors.dv.dtype = another(a.tensors.q.dtype);
+       }},
       {"dk of another dim", [](Arguments& a) { --a.tensors.dk.dim; }},
       {"dk with too few rows", [](Arguments& a) { --a.tensors.dk.rows; }},
       {"dv with too few heads", [](Arguments& a) { --a.tensors.dv.heads; }},
@@ -119,6 +124,24 @@ void expect_other_dtypes_refused(const Subject& subject, Session& session) {
   }
 }
 
+// The sums that gradients are added to are not what they are written to.
+void expect_written_sums_refused(const Subject& subject) {
+  for (const DType dtype : subject.dtypes()) {
+    if (accumulation_dtype(dtype) == dtype) continue;
+    SCOPED_TRACE(dtype_name(dtype));
+    Rng rng(31);
+    const Shape shape{dtype, subject.head_dims().front(), 64, 64, 4, 2};
+    Session session(subject, single_entry(shape, Mask::kTopLeftCausal, rng), {}, 5.0);
+    AttentionCall call = session.call();
+    call.gradients = Gradients::kWritten;
+    const auto before = session.images();
+    EXPECT_THROW(session.backend().backward(call, session.backward_views(), session.stream()),
+                 ConfigError);
+    session.synchronize();
+    EXPECT_EQ(session.images(), before) << "a refused call wrote something";
+  }
+}
+
 }  // namespace
 
 void wrong_arguments_throw_at_once(const Subject& subject) {
@@ -131,6 +154,7 @@ void wrong_arguments_throw_at_once(const Subject& subject) {
   for (const Wrong& wrong : wrong_backwards()) expect_refused(session, wrong, true);
   expect_foreign_stream_refused(session);
   expect_other_dtypes_refused(subject, session);
+  expect_written_sums_refused(subject);
   session.synchronize();
   EXPECT_EQ(session.images(), before) << "a refused call wrote something";
 }

@@ -16,22 +16,6 @@ namespace {
 
 constexpr Mask kMasks[] = {Mask::kTopLeftCausal, Mask::kBottomRightCausal, Mask::kFull};
 
-// Calls function(dtype, dims, label, judge) for everything the subject supports. Dims too small for
-// many rounding errors have a judge of their own.
-template <typename Function>
-void for_each_dtype_and_dims(const Subject& subject, Function&& function) {
-  for (const DType dtype : subject.dtypes()) {
-    Judge tiny(subject);
-    Judge usual(subject);
-    for (const HeadDims dims : subject.head_dims()) {
-      function(dtype, dims, fmt::format("{}, dims {} and {}", dtype_name(dtype), dims.qk, dims.v),
-               std::min(dims.qk, dims.v) < 16 ? tiny : usual);
-    }
-    tiny.verdict();
-    usual.verdict();
-  }
-}
-
 // Lengths of 0 to 5 on both sides under every mask, one entry each, in one call.
 AttentionCall every_tiny_entry(Shape& shape) {
   AttentionCall call;

@@ -17,6 +17,9 @@
 // LSE -inf must be met exactly, and NaN is never right.
 #pragma once
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <string>
@@ -49,6 +52,22 @@ class Judge {
   bool rounds_gradients_;
   std::array<Standing, 5> standings_;
 };
+
+/// Calls function(dtype, dims, label, judge) for everything the subject supports. Dims too small
+/// for many rounding errors have a judge of their own.
+template <typename Function>
+void for_each_dtype_and_dims(const Subject& subject, Function&& function) {
+  for (const DType dtype : subject.dtypes()) {
+    Judge tiny(subject);
+    Judge usual(subject);
+    for (const HeadDims dims : subject.head_dims()) {
+      function(dtype, dims, fmt::format("{}, dims {} and {}", dtype_name(dtype), dims.qk, dims.v),
+               std::min(dims.qk, dims.v) < 16 ? tiny : usual);
+    }
+    tiny.verdict();
+    usual.verdict();
+  }
+}
 
 /// A judge of this one problem.
 void expect_good(const Subject& subject, const Problem& problem, const Results& actual,

@@ -85,7 +85,11 @@ class Dense {
         std::fill(tensor->values.begin(), tensor->values.end(), 0.0);
       }
     }
-    magnitudes_.dq = magnitudes_.dk = magnitudes_.dv = std::abs(problem.initial_gradient);
+    if (problem.call.gradients == Gradients::kWritten) {
+      set_named_gradients(problem.call, 0.0, results_);
+    } else {
+      magnitudes_.dq = magnitudes_.dk = magnitudes_.dv = std::abs(problem.initial_gradient);
+    }
   }
 
   Truth run() {

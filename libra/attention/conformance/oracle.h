@@ -24,7 +24,7 @@ struct Truth {
   Magnitudes magnitudes;
 };
 
-/// Rows and heads that no entry names keep the `poison` of blank_results.
+/// Rows and heads that no entry names keep what blank_results has there.
 Truth exact(const Problem& problem, double poison = 0.0);
 /// Requires fp32, bf16 or fp16. With `rounds_gradients`, what one query head of an entry adds to a
 /// gradient is rounded to the storage type, too.

@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include "libra/base/range.h"
+
 namespace libra::conformance {
 namespace {
 
@@ -40,6 +42,30 @@ Entry random_entry(DType dtype, std::int64_t first_row, std::int64_t kv_rows, Rn
   return entry;
 }
 
+// A call on half the heads of tensors, which `shape` gets twice as many of, with shifts.
+AttentionCall call_on_half(HeadCounts heads, Shape& shape, Rng& rng) {
+  shape.q_heads = 2 * heads.q;
+  shape.kv_heads = 2 * heads.kv;
+  AttentionCall call;
+  call.q_heads = heads.q;
+  call.kv_heads = heads.kv;
+  call.q_head_shift = static_cast<std::int32_t>(rng.below(2)) * heads.q;
+  call.kv_head_shift = static_cast<std::int32_t>(rng.below(2)) * heads.kv;
+  return call;
+}
+
+void add_on_random_heads(Entry entry, AttentionCall& call, Rng& rng) {
+  entry.q_head = static_cast<std::int32_t>(rng.below(2)) * call.q_heads - call.q_head_shift;
+  entry.kv_head = static_cast<std::int32_t>(rng.below(2)) * call.kv_heads - call.kv_head_shift;
+  call.entries.push_back(entry);
+}
+
+void fill_block(HostTensor& tensor, TokenRange rows, HeadRange heads, double value) {
+  for (std::int64_t row = rows.begin; row < rows.end; ++row) {
+    std::fill(tensor.vector(row, heads.begin), tensor.vector(row, heads.end), value);
+  }
+}
+
 }  // namespace
 
 Problem make_problem(const AttentionCall& call, const Shape& shape, Rng& rng) {
@@ -69,20 +95,43 @@ Problem random_problem(DType dtype, HeadDims dims, Rng& rng) {
   const HeadCounts heads = random_heads(rng);
   Shape shape{dtype, dims};
   shape.kv_rows = 40 + random_length(dtype, rng);
-  shape.q_heads = 2 * heads.q;
-  shape.kv_heads = 2 * heads.kv;
-  AttentionCall call;
-  call.q_heads = heads.q;
-  call.kv_heads = heads.kv;
-  call.q_head_shift = static_cast<std::int32_t>(rng.below(2)) * heads.q;
-  call.kv_head_shift = static_cast<std::int32_t>(rng.below(2)) * heads.kv;
+  AttentionCall call = call_on_half(heads, shape, rng);
   const std::uint64_t count = 1 + rng.below(6);
   for (std::uint64_t i = 0; i < count; ++i) {
     Entry entry = random_entry(dtype, shape.q_rows, shape.kv_rows, rng);
     shape.q_rows = entry.q_row + entry.queries + 1;
-    entry.q_head = static_cast<std::int32_t>(rng.below(2)) * heads.q - call.q_head_shift;
-    entry.kv_head = static_cast<std::int32_t>(rng.below(2)) * heads.kv - call.kv_head_shift;
-    call.entries.push_back(entry);
+    add_on_random_heads(entry, call, rng);
+  }
+  return make_problem(call, shape, rng);
+}
+
+Problem random_squares(DType dtype, HeadDims dims, Rng& rng) {
+  Shape shape{dtype, dims};
+  AttentionCall call = call_on_half(random_heads(rng), shape, rng);
+  call.gradients = Gradients::kWritten;
+  const std::uint64_t count = 1 + rng.below(5);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::int64_t row = shape.q_rows + static_cast<std::int64_t>(rng.below(2) * rng.below(9));
+    const std::int64_t length = random_length(dtype, rng);
+    add_on_random_heads({row, length, row, length, 0, 0, Mask::kTopLeftCausal}, call, rng);
+    shape.q_rows = shape.kv_rows = row + length;
+  }
+  shape.q_rows = ++shape.kv_rows;  // one that no entry names
+  rng.shuffle(call.entries);
+  return make_problem(call, shape, rng);
+}
+
+Problem random_disjoint_problem(DType dtype, HeadDims dims, Rng& rng) {
+  Shape shape{dtype, dims};
+  AttentionCall call = call_on_half(random_heads(rng), shape, rng);
+  call.gradients = Gradients::kWritten;
+  const std::uint64_t count = 1 + rng.below(5);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    Entry entry = random_entry(dtype, shape.q_rows, 140, rng);
+    entry.kv_row = shape.kv_rows + static_cast<std::int64_t>(rng.below(4));
+    shape.q_rows = entry.q_row + entry.queries + 1;
+    shape.kv_rows = entry.kv_row + entry.keys + 1;
+    add_on_random_heads(entry, call, rng);
   }
   return make_problem(call, shape, rng);
 }
@@ -90,14 +139,28 @@ Problem random_problem(DType dtype, HeadDims dims, Rng& rng) {
 Results blank_results(const Problem& problem, double poison) {
   const HostTensor& q = problem.q;
   const DType sums = accumulation_dtype(q.dtype);
+  const DType gradients = problem.call.gradients == Gradients::kWritten ? q.dtype : sums;
   const double start = problem.initial_gradient;
   Results results;
   results.o = HostTensor(q.dtype, q.rows, q.heads, problem.v.dim, poison);
   results.lse = HostTensor(sums, q.rows, q.heads, 1, poison);
-  results.dq = HostTensor(sums, q.rows, q.heads, q.dim, start);
-  results.dk = HostTensor(sums, problem.k.rows, problem.k.heads, problem.k.dim, start);
-  results.dv = HostTensor(sums, problem.v.rows, problem.v.heads, problem.v.dim, start);
+  results.dq = HostTensor(gradients, q.rows, q.heads, q.dim, start);
+  results.dk = HostTensor(gradients, problem.k.rows, problem.k.heads, problem.k.dim, start);
+  results.dv = HostTensor(gradients, problem.v.rows, problem.v.heads, problem.v.dim, start);
   return results;
+}
+
+void set_named_gradients(const AttentionCall& call, double value, Results& results) {
+  for (const Entry& entry : call.entries) {
+    const std::int32_t q_head = entry.q_head + call.q_head_shift;
+    const std::int32_t kv_head = entry.kv_head + call.kv_head_shift;
+    const TokenRange keys{entry.kv_row, entry.kv_row + entry.keys};
+    const HeadRange kv_heads{kv_head, kv_head + call.kv_heads};
+    fill_block(results.dq, {entry.q_row, entry.q_row + entry.queries},
+               {q_head, q_head + call.q_heads}, value);
+    fill_block(results.dk, keys, kv_heads, value);
+    fill_block(results.dv, keys, kv_heads, value);
+  }
 }
 
 }  // namespace libra::conformance

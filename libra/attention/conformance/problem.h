@@ -14,7 +14,7 @@ namespace libra::conformance {
 struct Problem {
   AttentionCall call;
   HostTensor q, k, v, d_o;
-  double initial_gradient = 0;  ///< what dQ, dK and dV hold before backward adds to them
+  double initial_gradient = 0;  ///< what dQ, dK and dV hold before backward
 };
 
 /// Of a complete forward and backward.
@@ -44,7 +44,16 @@ Problem single_entry(const Shape& shape, Mask mask, Rng& rng);
 /// tensors; entries share keys; head shifts.
 Problem random_problem(DType dtype, HeadDims dims, Rng& rng);
 
+/// 1 to 5 top-left causal squares, on the same rows of Q and K; gradients are written.
+Problem random_squares(DType dtype, HeadDims dims, Rng& rng);
+
+/// 1 to 5 entries as in random_problem, but none share a key; gradients are written.
+Problem random_disjoint_problem(DType dtype, HeadDims dims, Rng& rng);
+
 /// What the tensors hold before forward and backward: `poison` in O and LSE, the initial gradient.
 Results blank_results(const Problem& problem, double poison);
+
+/// Sets dQ, dK and dV of every row and head that an entry names.
+void set_named_gradients(const AttentionCall& call, double value, Results& results);
 
 }  // namespace libra::conformance

@@ -1,9 +1,11 @@
 #include "libra/attention/reference/kernel_backward.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <limits>
 #include <vector>
 
+#include "libra/attention/reference/elementwise.h"
 #include "libra/attention/reference/row_block.h"
 #include "libra/attention/reference/storage.h"
 #include "libra/attention/reference/tile.h"
@@ -121,12 +123,85 @@ class BackwardKernel {
   Tile<Acc> state_;  // rows: lse, delta
 };
 
+template <typename Storage>
+void add_gradients(const AttentionCall& call, const BackwardTensors& tensors) {
+  BackwardKernel<Storage> kernel(tensors, call.softmax_scale);
+  for_each_row_block(call, [&kernel](const RowBlock& block) { kernel.run(block); });
+}
+
+// What an entry takes of a tensor.
+TensorView part_of(const TensorView& tensor, std::int64_t row, std::int64_t rows, std::int64_t head,
+                   std::int32_t heads) {
+  TensorView part = tensor;
+  part.rows = rows;
+  part.heads = heads;
+  if (rows == 0) return part;  // the memory may be none
+  part.data = static_cast<std::byte*>(tensor.data) +
+              (row * tensor.row_stride + head * tensor.head_stride) * element_bytes(tensor.dtype);
+  return part;
+}
+
+BackwardTensors part_of(const BackwardTensors& t, const AttentionCall& call, const Entry& entry) {
+  const auto queries = [&](const TensorView& tensor) {
+    return part_of(tensor, entry.q_row, entry.queries,
+                   std::int64_t{entry.q_head} + call.q_head_shift, call.q_heads);
+  };
+  const auto keys = [&](const TensorView& tensor) {
+    return part_of(tensor, entry.kv_row, entry.keys,
+                   std::int64_t{entry.kv_head} + call.kv_head_shift, call.kv_heads);
+  };
+  return {queries(t.q),   keys(t.k),     keys(t.v),  queries(t.o), queries(t.lse),
+          queries(t.d_o), queries(t.dq), keys(t.dk), keys(t.dv)};
+}
+
+// Zeros of the shape of a tensor.
+template <typename Acc>
+class Sums {
+ public:
+  explicit Sums(const TensorView& like)
+      : values_(static_cast<std::size_t>(like.rows * like.heads * like.dim)), view_(like) {
+    view_.data = values_.data();
+    view_.dtype = accumulation_dtype(like.dtype);
+    view_.row_stride = std::int64_t{like.heads} * like.dim;
+    view_.head_stride = like.dim;
+  }
+  const TensorView& view() const { return view_; }
+
+ private:
+  std::vector<Acc> values_;
+  TensorView view_;
+};
+
+// No gradient has a second source: the sums of one entry are final.
+template <typename Storage>
+void write_gradients(const AttentionCall& call, const BackwardTensors& tensors) {
+  for (const Entry& entry : call.entries) {
+    const BackwardTensors written = part_of(tensors, call, entry);
+    const Sums<Accumulation<Storage>> dq(written.dq), dk(written.dk), dv(written.dv);
+    BackwardTensors summed = written;
+    summed.dq = dq.view();
+    summed.dk = dk.view();
+    summed.dv = dv.view();
+    AttentionCall alone = call;
+    alone.entries = {{0, entry.queries, 0, entry.keys, 0, 0, entry.mask}};
+    alone.q_head_shift = alone.kv_head_shift = 0;
+    add_gradients<Storage>(alone, summed);
+    run_convert(summed.dq, written.dq);
+    run_convert(summed.dk, written.dk);
+    run_convert(summed.dv, written.dv);
+  }
+}
+
 }  // namespace
 
 void run_backward(const AttentionCall& call, const BackwardTensors& tensors) {
   with_storage(tensors.q.dtype, [&](auto storage) {
-    BackwardKernel<decltype(storage)> kernel(tensors, call.softmax_scale);
-    for_each_row_block(call, [&kernel](const RowBlock& block) { kernel.run(block); });
+    using Storage = decltype(storage);
+    if (call.gradients == Gradients::kWritten) {
+      write_gradients<Storage>(call, tensors);
+    } else {
+      add_gradients<Storage>(call, tensors);
+    }
   });
 }
 

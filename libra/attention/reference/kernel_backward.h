@@ -1,5 +1,6 @@
 // dQ, dK and dV of every entry of a call, on the calling thread. Probabilities are recomputed tile
-// by tile from the scores and the given LSE, so memory does not grow with queries x keys.
+// by tile from the scores and the given LSE, so memory does not grow with queries x keys. Gradients
+// that are written are summed in memory of one entry's size first, and rounded once.
 #pragma once
 
 #include "libra/attention/attention.h"

@@ -25,6 +25,9 @@ class ReferenceAttention final : public AttentionBackend {
  public:
   std::string_view name() const override { return "reference"; }
   void forward(const AttentionCall& call, const ForwardTensors& tensors, Stream& stream) override;
+  bool can_write(const AttentionCall& /*call*/, const BackwardTensors& /*tensors*/) override {
+    return true;
+  }
   void backward(const AttentionCall& call, const BackwardTensors& tensors, Stream& stream) override;
   void copy(StridedView from, StridedView to, Stream& stream) override;
   void fill(const TensorView& tensor, double value, Stream& stream) override;
