@@ -123,6 +123,20 @@ TEST(Batches, ByRowsTakeNeighbours) {
   }
 }
 
+TEST(Batches, ByRowsLeaveLittleRoomForEntriesThatAreNotThere) {
+  BatchRules rules = rules_of(std::int64_t{400} << 20);  // 46,592 rows
+  rules.by_rows = true;
+  std::vector<Entry> pieces;
+  for (std::int64_t i = 0; i < 400; ++i) {
+    pieces.push_back({i * 644, 644, i * 644, 644, 0, 0, Mask::kTopLeftCausal});
+  }
+  for (const Batch& batch : make_batches(pieces, rules)) {
+    EXPECT_LE(batch.bucket.entries, 64);
+    const bool last = batch.pieces.front().q_row >= 384 * 644;
+    EXPECT_EQ(std::ssize(batch.pieces), last ? 16 : 64);
+  }
+}
+
 TEST(Batches, PiecesOfPartlySharedHeadsAreApart) {
   std::vector<Entry> pieces;
   for (const std::int32_t head : {0, 4, 2, 0, 6, 8}) {
@@ -158,10 +172,11 @@ TEST(Buckets, AreFew) {
 }
 
 TEST(Buckets, AllOfThemAreListed) {
-  const BatchRules rules = rules_of(std::int64_t{4} << 30);
-  const std::vector<BatchShape> all = all_buckets(100'000, rules);
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     SCOPED_TRACE(seed);
+    BatchRules rules = rules_of(std::int64_t{4} << 30);
+    rules.by_rows = seed % 2 == 0;
+    const std::vector<BatchShape> all = all_buckets(100'000, rules);
     Rng rng(seed);
     for (const Batch& batch : make_batches(random_pieces(rng), rules)) {
       EXPECT_NE(std::find(all.begin(), all.end(), batch.bucket), all.end());

@@ -140,6 +140,7 @@ bool CudnnAttention::can_write(const AttentionCall& call, const BackwardTensors&
   if (!is_aligned(tensors.dq) || !is_aligned(tensors.dk) || !is_aligned(tensors.dv)) return false;
   AttentionCall written = call;
   written.gradients = Gradients::kWritten;
+  check_backward(written, tensors, storage_types());
   return cudnn::can_write(
       cudnn::key_of(cudnn::Pass::kBackward, written, cudnn::tensors_of(call, tensors)),
       impl_->pass_options());

@@ -1,6 +1,7 @@
 #include "libra/attention/cudnn/pass_key.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace libra::cudnn {
 namespace {
@@ -14,12 +15,27 @@ void mix(std::size_t& hash, std::int64_t value) {
   hash ^= hash >> 32U;
 }
 
+struct FirstHeads {
+  std::int32_t q = 0, kv = 0;
+};
+
+// Of all entries, without the call's shift. Entries may count heads from below 0.
+FirstHeads first_heads(const AttentionCall& call) {
+  constexpr std::int32_t kNone = std::numeric_limits<std::int32_t>::max();
+  FirstHeads first{kNone, kNone};
+  for (const Entry& entry : call.entries) {
+    if (entry.queries > 0) first.q = std::min(first.q, entry.q_head);
+    if (entry.keys > 0) first.kv = std::min(first.kv, entry.kv_head);
+  }
+  return {first.q == kNone ? 0 : first.q, first.kv == kNone ? 0 : first.kv};
+}
+
 // Of a tensor that no entry reads or writes the data may be null.
-TensorView shifted(TensorView tensor, std::int32_t heads) {
-  if (tensor.data == nullptr || heads == 0) return tensor;
+TensorView from_head(TensorView tensor, std::int32_t head) {
+  if (tensor.data == nullptr || head == 0) return tensor;
   tensor.data = static_cast<std::byte*>(tensor.data) +
-                heads * tensor.head_stride * element_bytes(tensor.dtype);
-  tensor.heads -= heads;
+                head * tensor.head_stride * element_bytes(tensor.dtype);
+  tensor.heads -= head;
   return tensor;
 }
 
@@ -48,22 +64,26 @@ std::size_t PassKeyHash::operator()(const PassKey& key) const {
 }
 
 PassTensors tensors_of(const AttentionCall& call, const ForwardTensors& tensors) {
+  const FirstHeads first = first_heads(call);
+  const std::int32_t q = first.q + call.q_head_shift, kv = first.kv + call.kv_head_shift;
   PassTensors result;
-  result[Port::kQ] = shifted(tensors.q, call.q_head_shift);
-  result[Port::kK] = shifted(tensors.k, call.kv_head_shift);
-  result[Port::kV] = shifted(tensors.v, call.kv_head_shift);
-  result[Port::kO] = shifted(tensors.o, call.q_head_shift);
-  result[Port::kLse] = shifted(tensors.lse, call.q_head_shift);
+  result[Port::kQ] = from_head(tensors.q, q);
+  result[Port::kK] = from_head(tensors.k, kv);
+  result[Port::kV] = from_head(tensors.v, kv);
+  result[Port::kO] = from_head(tensors.o, q);
+  result[Port::kLse] = from_head(tensors.lse, q);
   return result;
 }
 
 PassTensors tensors_of(const AttentionCall& call, const BackwardTensors& tensors) {
+  const FirstHeads first = first_heads(call);
+  const std::int32_t q = first.q + call.q_head_shift, kv = first.kv + call.kv_head_shift;
   PassTensors result =
       tensors_of(call, ForwardTensors{tensors.q, tensors.k, tensors.v, tensors.o, tensors.lse});
-  result[Port::kDo] = shifted(tensors.d_o, call.q_head_shift);
-  result[Port::kDq] = shifted(tensors.dq, call.q_head_shift);
-  result[Port::kDk] = shifted(tensors.dk, call.kv_head_shift);
-  result[Port::kDv] = shifted(tensors.dv, call.kv_head_shift);
+  result[Port::kDo] = from_head(tensors.d_o, q);
+  result[Port::kDq] = from_head(tensors.dq, q);
+  result[Port::kDk] = from_head(tensors.dk, kv);
+  result[Port::kDv] = from_head(tensors.dv, kv);
   return result;
 }
 
@@ -72,6 +92,11 @@ PassKey key_of(Pass pass, const AttentionCall& call, const PassTensors& tensors)
   key.pass = pass;
   key.call = call;
   key.call.q_head_shift = key.call.kv_head_shift = 0;
+  const FirstHeads first = first_heads(call);
+  for (Entry& entry : key.call.entries) {
+    entry.q_head = entry.queries > 0 ? entry.q_head - first.q : 0;
+    entry.kv_head = entry.keys > 0 ? entry.kv_head - first.kv : 0;
+  }
   for (std::size_t i = 0; i < kNumPorts; ++i) {
     const auto port = static_cast<Port>(i);
     const TensorView& tensor = tensors[port];

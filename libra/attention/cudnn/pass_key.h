@@ -23,7 +23,7 @@ struct TensorLayout {
 
 struct PassKey {
   Pass pass = Pass::kForward;
-  AttentionCall call;  ///< heads not shifted
+  AttentionCall call;  ///< its first heads are 0, and not shifted
   PerPort<TensorLayout> layouts;
 
   friend bool operator==(const PassKey&, const PassKey&) = default;
@@ -34,7 +34,7 @@ struct PassKeyHash {
   std::size_t operator()(const PassKey& key) const;
 };
 
-/// A call's tensors by port, shifted: the call's first head is theirs.
+/// A call's tensors by port, each from the first head on that the call uses.
 using PassTensors = PerPort<TensorView>;
 
 PassTensors tensors_of(const AttentionCall& call, const ForwardTensors& tensors);

@@ -70,6 +70,23 @@ TEST(PassKey, WhateverChangesTheWorkChangesIt) {
   EXPECT_FALSE(key_of(Pass::kForward, call, tensors_of(call, tensors)) == key);
 }
 
+TEST(PassKey, EntriesMayCountHeadsFromBelowZero) {
+  Rng rng(4);
+  std::vector<std::byte> memory(4096);
+  AttentionCall call = random_call(rng);
+  const PassKey key = key_at(call, tensors_at(memory.data()));
+  for (Entry& entry : call.entries) {
+    entry.q_head = -4;
+    entry.kv_head = -2;
+  }
+  call.q_head_shift = 8;
+  call.kv_head_shift = 3;
+  EXPECT_EQ(key_at(call, tensors_at(memory.data())), key);
+  const PassTensors tensors = tensors_of(call, tensors_at(memory.data()));
+  EXPECT_EQ(tensors[Port::kQ].data, memory.data() + 4 * 64 * 2);
+  EXPECT_EQ(tensors[Port::kV].data, memory.data() + 1 * 64 * 2);
+}
+
 TEST(PassKey, OddHeadsOfLseAreTold) {
   Rng rng(3);
   std::vector<std::byte> memory(1024);
