@@ -28,6 +28,9 @@ class DisturbedAttention final : public AttentionBackend {
     disturb(stream);
     inner_.forward(call, tensors, stream);
   }
+  bool can_write(const AttentionCall& call, const BackwardTensors& tensors) override {
+    return inner_.can_write(call, tensors);
+  }
   void backward(const AttentionCall& call, const BackwardTensors& tensors,
                 Stream& stream) override {
     disturb(stream);

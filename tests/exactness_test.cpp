@@ -36,6 +36,40 @@ TEST(Exactness, RandomPoolsEqualPlainAttention) {
   }
 }
 
+TEST(Exactness, RandomPoolsWithWholeSamplesEqualPlainAttention) {
+  constexpr std::uint64_t kPools = 300;
+  std::int64_t whole = 0;
+  for (std::uint64_t seed = 0; seed < kPools;
+       seed += static_cast<std::uint64_t>(matrix_fraction())) {
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
+    Rng rng(seed, 3);
+    const WholeLimits limits{between(rng, 5, 70), between(rng, 1, 10)};
+    const PoolPlan plan = mostly_at_home(seed, 70);
+    whole += whole_samples(plan, limits);
+    ASSERT_NO_FATAL_FAILURE(expect_exact(plan, seed, limits));
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(whole * matrix_fraction(), static_cast<std::int64_t>(kPools));
+}
+
+// Runs of whole samples on both sides of one that all workers share, and some too short to count.
+TEST(Exactness, APoolWithWholeSamplesOfUsualSizeEqualsPlainAttention) {
+  PlanOptions options;
+  options.shape = {4, 2, 4, 4};
+  options.storage = DType::kFp64;
+  options.block_tokens = 256;
+  options.head_shards = 2;
+  options.chunks = 2;
+  const PoolPlan plan = make_plan(options, {{6000, {900, 700, 500, 3000, 800}},
+                                            {6000, std::vector<std::int64_t>(40, 77)},
+                                            {6000, {1500, 600, 10}}});
+  EXPECT_GT(plan.tiles_moved(), 0);
+  const std::int64_t whole = whole_samples(plan);
+  EXPECT_GT(whole, 20);
+  EXPECT_LT(whole, 48);
+  expect_exact(plan, 1);
+}
+
 struct Busy {
   const char* name;
   BackwardMode backward;

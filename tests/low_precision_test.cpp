@@ -46,13 +46,24 @@ PoolPlan undivided_plan(const PoolPlan& plan, std::size_t replica) {
   return make_plan(options, {plan.sequences[replica]});
 }
 
-class LowPrecision : public ::testing::TestWithParam<std::tuple<DType, BackwardMode>> {};
+// The first sequence's long sample is shared by both workers; the short ones stay.
+PoolPlan plan_with_whole_samples(DType storage, BackwardMode backward) {
+  PlanOptions options;
+  options.shape = {8, 2, 32, 32};
+  options.storage = storage;
+  options.block_tokens = 32;
+  options.head_shards = 2;
+  options.chunks = 2;
+  options.backward = backward;
+  options.return_lse = true;
+  return make_plan(options, {{256, {32, 160, 20, 40}}, {256, {64, 60}}});
+}
 
-TEST_P(LowPrecision, ErrorIsAtMostTwiceThatOfTheUndividedComputation) {
-  const auto [storage, backward] = GetParam();
-  const PoolPlan plan = divided_plan(storage, backward);
+// `limits`: of the divided plan's whole samples.
+void expect_at_most_twice(const PoolPlan& plan, const WholeLimits& limits) {
+  const DType storage = plan.options.storage;
   const std::vector<SequenceTensors> inputs = random_pool_inputs(plan, 1);
-  const PoolRun divided = run_inproc(plan, inputs);
+  const PoolRun divided = run_inproc(plan, inputs, limits);
   for (std::size_t replica = 0; replica < inputs.size(); ++replica) {
     const PoolRun whole = run_inproc(undivided_plan(plan, replica), {inputs[replica]});
     const LayerOutputs truth =
@@ -67,6 +78,22 @@ TEST_P(LowPrecision, ErrorIsAtMostTwiceThatOfTheUndividedComputation) {
       EXPECT_LE(ours.error, 2 * reference.error + unavoidable) << judged.name;
     }
   }
+}
+
+class LowPrecision : public ::testing::TestWithParam<std::tuple<DType, BackwardMode>> {};
+
+TEST_P(LowPrecision, ErrorIsAtMostTwiceThatOfTheUndividedComputation) {
+  const auto [storage, backward] = GetParam();
+  expect_at_most_twice(divided_plan(storage, backward), {});
+}
+
+TEST_P(LowPrecision, ErrorIsAsSmallWithWholeSamples) {
+  const auto [storage, backward] = GetParam();
+  const WholeLimits limits{64, 16};
+  const PoolPlan plan = plan_with_whole_samples(storage, backward);
+  EXPECT_GE(whole_samples(plan, limits), 2);
+  EXPECT_GT(plan.tiles_moved(), 0);
+  expect_at_most_twice(plan, limits);
 }
 
 INSTANTIATE_TEST_SUITE_P(Precision, LowPrecision,

@@ -31,10 +31,21 @@ void forget_lse(const PoolPlan& plan, std::int32_t tile, LayerOutputs& outputs) 
 
 }  // namespace
 
-PoolRun run_inproc(const PoolPlan& plan, const std::vector<SequenceTensors>& inputs) {
+PoolRun run_inproc(const PoolPlan& plan, const std::vector<SequenceTensors>& inputs,
+                   const WholeLimits& limits) {
   ReferenceAttention backend;
   auto endpoints = make_inproc_group(plan.workers(), {});
-  return run_pool(plan, host_sites(endpoints, backend), inputs, kSoftmaxScale);
+  std::vector<WorkerSite> sites = host_sites(endpoints, backend);
+  for (WorkerSite& site : sites) site.whole_limits = limits;
+  return run_pool(plan, sites, inputs, kSoftmaxScale);
+}
+
+std::int64_t whole_samples(const PoolPlan& plan, const WholeLimits& limits) {
+  std::int64_t sum = 0;
+  for (std::int32_t worker = 0; worker < plan.workers(); ++worker) {
+    sum += std::ssize(make_worker_program(plan, worker, limits).whole);
+  }
+  return sum;
 }
 
 LayerOutputs expected_outputs(const PoolPlan& plan, std::int32_t replica,
@@ -49,10 +60,10 @@ LayerOutputs expected_outputs(const PoolPlan& plan, std::int32_t replica,
   return expected;
 }
 
-void expect_exact(const PoolPlan& plan, std::uint64_t seed) {
+void expect_exact(const PoolPlan& plan, std::uint64_t seed, const WholeLimits& limits) {
   ASSERT_TRUE(validate(plan).empty()) << validate(plan)[0].detail;
   const std::vector<SequenceTensors> inputs = random_pool_inputs(plan, seed);
-  const PoolRun run = run_inproc(plan, inputs);
+  const PoolRun run = run_inproc(plan, inputs, limits);
   for (std::size_t replica = 0; replica < plan.sequences.size(); ++replica) {
     SCOPED_TRACE(fmt::format("replica {}", replica));
     expect_outputs_near(expected_outputs(plan, static_cast<std::int32_t>(replica), inputs[replica]),

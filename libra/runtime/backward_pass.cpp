@@ -24,11 +24,20 @@ BackwardPass::BackwardPass(const PassArguments& arguments, const BackwardTensors
     : ChunkedPass(arguments, legs_of(arguments.plan.options, own)),
       own_(own),
       accumulating_(accumulating_in(memory().scratch, scratch, own)),
+      whole_(whole_call(program(), softmax_scale())),
+      writes_(!whole_.entries.empty() && attention().can_write(whole_, own_)),
       scratch_(scratch),
       key_gradients_(at(heads().kv_chunks)),
       lent_gradients_(at(heads().kv_chunks)),
       shares_out_(at(heads().kv_chunks)),
-      shares_in_(at(heads().kv_chunks)) {}
+      shares_in_(at(heads().kv_chunks)) {
+  if (writes_) {
+    summed_rows_ = program().summed_rows;
+  } else {
+    whole_.gradients = Gradients::kAdded;
+    summed_rows_ = {{0, program().rows}};
+  }
+}
 
 ChunkedPass::Legs BackwardPass::legs_of(const PlanOptions& options, const BackwardTensors& own) {
   Legs legs{Phase::kBackwardDispatch, Phase::kBackwardReturn, {}, {}, {}};
@@ -47,6 +56,7 @@ void BackwardPass::get_ready() {
     attention().prepare(local_call(program().local, Pass::kBackward, heads(), softmax_scale()),
                         accumulating_, stream());
   }
+  if (!whole_.entries.empty()) attention().prepare(whole_, whole_tensors(), stream());
   for (const EntryGroup& group : program().chunked) {
     attention().prepare(chunk_call(group, Pass::kBackward, heads(), 0, softmax_scale()),
                         tensors_of(group, 0), stream());
@@ -56,7 +66,9 @@ void BackwardPass::get_ready() {
 void BackwardPass::begin() {
   const EventLog::Span span = context().log.span("backward clear", -1, stream());
   for (const TensorView& sum : {accumulating_.dq, accumulating_.dk, accumulating_.dv}) {
-    attention().fill(sum, 0.0, stream());
+    for (const TokenRange rows : summed_rows_) {
+      attention().fill(sub_tensor(sum, rows.begin, rows.size(), 0, sum.heads), 0.0, stream());
+    }
   }
   for (const TokenRange rows : program().padding) {
     attention().fill(sub_tensor(own_.dq, rows.begin, rows.size(), 0, own_.dq.heads), 0.0, stream());
@@ -64,10 +76,15 @@ void BackwardPass::begin() {
 }
 
 void BackwardPass::compute_local() {
-  if (program().local.backward.empty()) return;
-  const EventLog::Span span = context().log.span("backward local", -1, stream());
-  attention().backward(local_call(program().local, Pass::kBackward, heads(), softmax_scale()),
-                       accumulating_, stream());
+  if (!program().local.backward.empty()) {
+    const EventLog::Span span = context().log.span("backward local", -1, stream());
+    attention().backward(local_call(program().local, Pass::kBackward, heads(), softmax_scale()),
+                         accumulating_, stream());
+  }
+  if (!whole_.entries.empty()) {
+    const EventLog::Span span = context().log.span("backward whole", -1, stream());
+    attention().backward(whole_, whole_tensors(), stream());
+  }
 }
 
 void BackwardPass::compute_chunk(std::int32_t chunk) {
@@ -240,12 +257,23 @@ void BackwardPass::add_rows(const GradientRows& from, const RowMove& move, std::
 void BackwardPass::convert_gradients() {
   const EventLog::Span span = context().log.span("backward convert", -1, stream());
   for (const OwnBlock& block : program().computed_here) {
-    attention().convert(
-        sub_tensor(accumulating_.dq, block.row, block.rows, block.q_head, block.heads),
-        sub_tensor(own_.dq, block.row, block.rows, block.q_head, block.heads), stream());
+    convert_sums(accumulating_.dq, own_.dq, block);
   }
-  attention().convert(accumulating_.dk, own_.dk, stream());
-  attention().convert(accumulating_.dv, own_.dv, stream());
+  const OwnBlock all{0, program().rows, 0, program().kv_heads};
+  convert_sums(accumulating_.dk, own_.dk, all);
+  convert_sums(accumulating_.dv, own_.dv, all);
+}
+
+// What of the block are sums.
+void BackwardPass::convert_sums(const TensorView& sums, const TensorView& to,
+                                const OwnBlock& block) {
+  for (const TokenRange summed : summed_rows_) {
+    const TokenRange rows = intersect(summed, {block.row, block.row + block.rows});
+    if (rows.empty()) continue;
+    attention().convert(sub_tensor(sums, rows.begin, rows.size(), block.q_head, block.heads),
+                        sub_tensor(to, rows.begin, rows.size(), block.q_head, block.heads),
+                        stream());
+  }
 }
 
 }  // namespace libra

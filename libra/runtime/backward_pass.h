@@ -4,6 +4,10 @@
 // Gradients are accumulated in scratch and in the arena, in an order that depends on the plan
 // alone: own work first, then what destinations send home, by destination. A relay does the same
 // with the gradients of keys that it has passed on, and sends the sums home.
+//
+// Gradients of whole samples (whole_samples.h) have one source. Where the backend can, it writes
+// them into the caller's rows; sums are cleared and converted for the other rows only. Where it
+// cannot, it adds them to the sums like all others.
 #pragma once
 
 #include <cstddef>
@@ -18,6 +22,9 @@ class BackwardPass final : public ChunkedPass {
  public:
   BackwardPass(const PassArguments& arguments, const BackwardTensors& own, std::byte* scratch);
 
+  /// Whether there are whole samples and the backend writes their gradients.
+  bool writes() const { return writes_; }
+
  private:
   static Legs legs_of(const PlanOptions& options, const BackwardTensors& own);
   std::vector<TensorView> outputs() const override { return {own_.dq, own_.dk, own_.dv}; }
@@ -29,6 +36,8 @@ class BackwardPass final : public ChunkedPass {
   void finish_chunk(std::int32_t chunk) override;
   void finish() override;
 
+  /// Of the whole samples.
+  const BackwardTensors& whole_tensors() const { return writes_ ? own_ : accumulating_; }
   void clear_key_gradients(std::int32_t kv_chunk);
   BackwardTensors tensors_of(const EntryGroup& group, std::int32_t chunk) const;
   void post_shares(std::int32_t kv_chunk);
@@ -47,6 +56,7 @@ class BackwardPass final : public ChunkedPass {
   };
   void add_rows(const GradientRows& from, const RowMove& move, std::int32_t kv_chunk);
   void convert_gradients();
+  void convert_sums(const TensorView& sums, const TensorView& to, const OwnBlock& block);
 
   bool relays() const { return program().has_relays; }
   bool sums_in_order() const { return relays() && !relays_beside(); }
@@ -54,6 +64,9 @@ class BackwardPass final : public ChunkedPass {
 
   BackwardTensors own_;           // dq, dk, dv: the caller's, in the storage dtype
   BackwardTensors accumulating_;  // the same with dq, dk, dv in scratch
+  AttentionCall whole_;
+  bool writes_;
+  std::vector<TokenRange> summed_rows_;  // own rows whose gradients are sums
   std::byte* scratch_;
   std::vector<Handle> key_gradients_;   // by KV chunk: dK and dV, leaving; else both ways
   std::vector<Handle> lent_gradients_;  // by KV chunk, if posts go ahead: coming home

@@ -24,4 +24,14 @@ AttentionCall local_call(const EntryGroup& group, Pass pass, const HeadSplit& he
   return call;
 }
 
+AttentionCall whole_call(const WorkerProgram& program, double softmax_scale) {
+  AttentionCall call;
+  call.entries = program.whole;
+  call.q_heads = program.q_heads;
+  call.kv_heads = program.kv_heads;
+  call.softmax_scale = softmax_scale;
+  call.gradients = Gradients::kWritten;
+  return call;
+}
+
 }  // namespace libra

@@ -20,4 +20,7 @@ AttentionCall chunk_call(const EntryGroup& group, Pass pass, const HeadSplit& he
 AttentionCall local_call(const EntryGroup& group, Pass pass, const HeadSplit& heads,
                          double softmax_scale);
 
+/// Backward of the whole samples, of all own heads: to be written.
+AttentionCall whole_call(const WorkerProgram& program, double softmax_scale);
+
 }  // namespace libra

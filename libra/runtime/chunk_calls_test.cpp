@@ -45,5 +45,18 @@ TEST(ChunkCalls, LocalWorkTakesWholeShardsAtOnce) {
   EXPECT_EQ(call.softmax_scale, 0.25);
 }
 
+TEST(ChunkCalls, WholeSamplesAreWrittenInAllOwnHeads) {
+  WorkerProgram program;
+  program.q_heads = 32;
+  program.kv_heads = 8;
+  program.whole = {{3, 4, 3, 4, 0, 0, Mask::kTopLeftCausal}};
+  const AttentionCall call = whole_call(program, 0.25);
+  EXPECT_EQ(call.entries, program.whole);
+  EXPECT_EQ(call.q_heads, 32);
+  EXPECT_EQ(call.kv_heads, 8);
+  EXPECT_EQ(call.softmax_scale, 0.25);
+  EXPECT_EQ(call.gradients, Gradients::kWritten);
+}
+
 }  // namespace
 }  // namespace libra

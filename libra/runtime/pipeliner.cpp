@@ -54,11 +54,15 @@ std::vector<std::int64_t> strides_of(const ForwardTensors& own) {
   return strides;
 }
 
-// Gradients of the caller's do not take part in attention calls.
-std::vector<std::int64_t> strides_of(const BackwardTensors& own) {
+// The caller's gradients take part in a call that writes them, and in no other.
+std::vector<std::int64_t> strides_of(const BackwardTensors& own, bool writes) {
   std::vector<std::int64_t> strides =
       strides_of(ForwardTensors{own.q, own.k, own.v, own.o, own.lse});
   strides.insert(strides.end(), {own.d_o.row_stride, own.d_o.head_stride});
+  if (!writes) return strides;
+  for (const TensorView& tensor : {own.dq, own.dk, own.dv}) {
+    strides.insert(strides.end(), {tensor.row_stride, tensor.head_stride});
+  }
   return strides;
 }
 
@@ -73,7 +77,7 @@ void check_memory(const char* name, const std::byte* memory, std::int64_t bytes)
 Pipeliner::Pipeliner(const PoolPlan& plan, WorkerContext& context)
     : plan_(plan),
       context_((check_workers(plan, context.transport), context)),
-      program_(make_worker_program(plan, context.transport.worker())),
+      program_(make_worker_program(plan, context.transport.worker(), context.whole_limits)),
       routes_(plan, program_, plan_memory(plan)) {}
 
 void Pipeliner::check_arena() const {
@@ -103,7 +107,7 @@ void Pipeliner::prepare(const BackwardTensors& own, std::byte* saved, std::byte*
   ForwardPass forward_pass(arguments, forward_tensors);
   prepare_once(forward_pass, strides_of(forward_tensors), prepared_forward_);
   BackwardPass backward_pass(arguments, own, scratch);
-  prepare_once(backward_pass, strides_of(own), prepared_backward_);
+  prepare_once(backward_pass, strides_of(own, backward_pass.writes()), prepared_backward_);
 }
 
 void Pipeliner::forward(const ForwardTensors& own, double softmax_scale, std::byte* saved,
@@ -121,7 +125,7 @@ void Pipeliner::backward(const BackwardTensors& own, double softmax_scale, std::
   check_memory("scratch", scratch, memory().scratch.bytes);
   BackwardPass pass({plan_, program_, routes_, context_, softmax_scale, saved, stream}, own,
                     scratch);
-  prepare_once(pass, strides_of(own), prepared_backward_);
+  prepare_once(pass, strides_of(own, pass.writes()), prepared_backward_);
   pass.run();
 }
 

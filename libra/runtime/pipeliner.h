@@ -43,6 +43,8 @@ struct WorkerContext {
   /// gradients, as soon as these have come. Null, or a transport that cannot have posts wait: it
   /// does so on the pass's stream in between its own work. Idle when the pass's stream is past.
   Stream* relays = nullptr;
+  /// Of samples whose gradients are written.
+  WholeLimits whole_limits = {};
 };
 
 class Pipeliner {
@@ -84,7 +86,7 @@ class Pipeliner {
   const WorkerProgram& program() const { return program_; }
 
  private:
-  /// How a pass's tensors lie in memory: what a backend prepares for.
+  /// How the tensors of a pass's calls lie in memory: what a backend prepares for.
   using Strides = std::vector<std::int64_t>;
 
   template <typename Pass>

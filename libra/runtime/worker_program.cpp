@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <tuple>
 
 #include "libra/base/check.h"
@@ -66,23 +67,54 @@ Entry entry_of(const Work& work, TokenRange keys, Mask mask) {
           mask};
 }
 
-void fill_group(EntryGroup& group, std::vector<Work> work) {
-  for (const Work& item : merged(std::move(work))) {
-    const TokenRange before{0, item.queries.begin};
-    const TokenRange upto{0, item.queries.end};
-    group.forward.push_back(
-        entry_of(item, upto, before.empty() ? Mask::kTopLeftCausal : Mask::kBottomRightCausal));
-    group.backward.push_back(entry_of(item, item.queries, Mask::kTopLeftCausal));
-    if (!before.empty()) group.backward.push_back(entry_of(item, before, Mask::kFull));
+void fill_forward(const std::vector<Work>& work, std::vector<Entry>& entries) {
+  for (const Work& item : work) {
+    const bool from_start = item.queries.begin == 0;
+    entries.push_back(entry_of(item, {0, item.queries.end},
+                               from_start ? Mask::kTopLeftCausal : Mask::kBottomRightCausal));
   }
-  longest_first(group.forward);
-  longest_first(group.backward);
+  longest_first(entries);
+}
+
+void fill_backward(const std::vector<Work>& work, std::vector<Entry>& entries) {
+  for (const Work& item : work) {
+    const TokenRange before{0, item.queries.begin};
+    entries.push_back(entry_of(item, item.queries, Mask::kTopLeftCausal));
+    if (!before.empty()) entries.push_back(entry_of(item, before, Mask::kFull));
+  }
+  longest_first(entries);
+}
+
+// The rows of [0, rows) that none of `ranges` covers. Requires ranges in row order.
+std::vector<TokenRange> gaps(const std::vector<TokenRange>& ranges, std::int64_t rows) {
+  std::vector<TokenRange> result;
+  std::int64_t next = 0;
+  for (const TokenRange range : ranges) {
+    if (range.begin > next) result.push_back({next, range.begin});
+    next = range.end;
+  }
+  if (next < rows) result.push_back({next, rows});
+  return result;
+}
+
+// Of one part, in row order.
+std::vector<Fragment> fragments_of_part(const HomeLayout& layout, std::int32_t part) {
+  std::vector<Fragment> result;
+  std::copy_if(layout.fragments.begin(), layout.fragments.end(), std::back_inserter(result),
+               [part](const Fragment& fragment) { return fragment.part == part; });
+  std::sort(result.begin(), result.end(),
+            [](const Fragment& a, const Fragment& b) { return a.row < b.row; });
+  return result;
 }
 
 class ProgramMaker {
  public:
-  ProgramMaker(const PoolPlan& plan, std::int32_t worker)
-      : plan_(plan), groups_(plan.options, plan.layout), heads_(plan.heads()) {
+  ProgramMaker(const PoolPlan& plan, std::int32_t worker, const WholeLimits& limits)
+      : plan_(plan),
+        limits_(limits),
+        groups_(plan.options, plan.layout),
+        heads_(plan.heads()),
+        fragments_(fragments_of_part(plan.layout, worker / plan.options.tp)) {
     const AttentionShape& shape = plan.options.shape;
     const std::int32_t head_part = worker % plan.options.tp;
     program_.worker = worker;
@@ -102,6 +134,7 @@ class ProgramMaker {
       add_group(kind, std::move(work.at(kind)));
     join_computed_here();
     find_padding();
+    program_.summed_rows = gaps(program_.whole_rows, program_.rows);
     split_moves(plan_.exchange.q_moves, 0, program_.q_out, program_.q_in);
     split_moves(plan_.exchange.kv_moves, 0, program_.kv_out, program_.kv_in);
     split_moves(plan_.exchange.kv_moves, 1, program_.relay_out, program_.relay_in);
@@ -166,31 +199,48 @@ class ProgramMaker {
 
   void add_group(std::size_t kind, std::vector<Work> work) {
     if (work.empty()) return;
+    const bool local = kind == 0 && plan_.options.local_first;
     EntryGroup group{kind >= 2, kind % 2 == 1, {}, {}};
-    fill_group(group, std::move(work));
-    if (kind == 0 && plan_.options.local_first) {
+    std::vector<Work> items = merged(std::move(work));
+    fill_forward(items, group.forward);
+    if (local) take_whole(items);
+    fill_backward(items, group.backward);
+    if (local) {
       program_.local = std::move(group);
     } else {
       program_.chunked.push_back(std::move(group));
     }
   }
 
+  // Moves the whole samples from the items of the local class into the program.
+  void take_whole(std::vector<Work>& items) {
+    WholeSamples whole = find_whole_samples(plan_.layout, fragments_, stayed(items), limits_);
+    std::erase_if(items, [&](const Work& item) { return whole.contains[at(item.sample)]; });
+    longest_first(whole.entries);
+    program_.whole = std::move(whole.entries);
+    program_.whole_rows = std::move(whole.rows);
+  }
+
+  // By sample, whether all its queries are local, in each of the worker's shards.
+  std::vector<bool> stayed(const std::vector<Work>& items) const {
+    std::vector<std::int64_t> queries(plan_.layout.samples.size());
+    for (const Work& item : items) queries[at(item.sample)] += item.queries.size();
+    std::vector<bool> result(queries.size());
+    for (std::size_t sample = 0; sample < queries.size(); ++sample) {
+      const std::int64_t tokens = plan_.layout.samples[sample].tokens;
+      result[sample] = queries[sample] == tokens * plan_.tiling.shards_per_home;
+    }
+    return result;
+  }
+
   // Own rows between the fragments of the worker's part.
   void find_padding() {
     std::vector<TokenRange> used;
-    for (const Fragment& fragment : plan_.layout.fragments) {
-      if (fragment.part == program_.worker / plan_.options.tp) {
-        used.push_back({fragment.row, fragment.row + fragment.tokens.size()});
-      }
+    used.reserve(fragments_.size());
+    for (const Fragment& fragment : fragments_) {
+      used.push_back({fragment.row, fragment.row + fragment.tokens.size()});
     }
-    std::sort(used.begin(), used.end(),
-              [](TokenRange a, TokenRange b) { return a.begin < b.begin; });
-    std::int64_t next = 0;
-    for (const TokenRange rows : used) {
-      if (rows.begin > next) program_.padding.push_back({next, rows.begin});
-      next = rows.end;
-    }
-    if (next < program_.rows) program_.padding.push_back({next, program_.rows});
+    program_.padding = gaps(used, program_.rows);
   }
 
   void split_moves(const std::vector<RowMove>& moves, std::int32_t round, std::vector<RowMove>& out,
@@ -203,16 +253,19 @@ class ProgramMaker {
   }
 
   const PoolPlan& plan_;
+  WholeLimits limits_;
   KvGroups groups_;
   HeadSplit heads_;
+  std::vector<Fragment> fragments_;  // of the worker's part, in row order
   WorkerProgram program_;
 };
 
 }  // namespace
 
-WorkerProgram make_worker_program(const PoolPlan& plan, std::int32_t worker) {
+WorkerProgram make_worker_program(const PoolPlan& plan, std::int32_t worker,
+                                  const WholeLimits& limits) {
   LIBRA_CHECK(worker >= 0 && worker < plan.workers(), "worker {} of {}", worker, plan.workers());
-  return ProgramMaker(plan, worker).run();
+  return ProgramMaker(plan, worker, limits).run();
 }
 
 }  // namespace libra

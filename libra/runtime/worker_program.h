@@ -11,6 +11,9 @@
 //
 // Entries name rows and heads for chunk 0; chunk m is the same list with heads shifted
 // (AttentionCall).
+//
+// Backward, samples that the worker computes as a whole (whole_samples.h) make up a call of their
+// own, of all own heads: it may write their gradients, where the other calls add to sums.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +21,7 @@
 
 #include "libra/attention/attention.h"
 #include "libra/plan/pool_plan.h"
+#include "libra/runtime/whole_samples.h"
 
 namespace libra {
 
@@ -48,9 +52,12 @@ struct WorkerProgram {
   std::int32_t first_kv_head = 0;
 
   EntryGroup local;  ///< needs no exchange; whole shards; empty unless the plan says local_first
+  std::vector<Entry> whole;             ///< backward, what of `local` is no part of local.backward
   std::vector<EntryGroup> chunked;      ///< run once per chunk
   std::vector<OwnBlock> computed_here;  ///< own queries whose tiles stayed at home
   std::vector<TokenRange> padding;      ///< own rows that belong to no sample
+  std::vector<TokenRange> whole_rows;   ///< of the samples in `whole`, neighbours joined
+  std::vector<TokenRange> summed_rows;  ///< all other own rows, padding among them
 
   // The worker's share of the plan's moves, in the plan's order, which both ends follow.
   std::vector<RowMove> q_out, q_in;    ///< own Q that leaves; foreign Q that arrives
@@ -61,7 +68,8 @@ struct WorkerProgram {
   std::vector<RowMove> kv_copies;
 };
 
-/// Requires 0 <= worker < plan.workers(). Linear in the plan.
-WorkerProgram make_worker_program(const PoolPlan& plan, std::int32_t worker);
+/// Requires 0 <= worker < plan.workers(). Linear in the plan, plus sorts of what is the worker's.
+WorkerProgram make_worker_program(const PoolPlan& plan, std::int32_t worker,
+                                  const WholeLimits& limits = {});
 
 }  // namespace libra

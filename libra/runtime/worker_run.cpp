@@ -88,7 +88,7 @@ void gather_outputs(const PoolPlan& plan, std::int32_t worker, const LayerOutput
 WorkerRun::WorkerRun(const PoolPlan& plan, const WorkerSite& site)
     : plan_(plan),
       site_(site),
-      context_{site.attention, site.transport, log_, site.first_step},
+      context_{site.attention, site.transport, log_, site.first_step, nullptr, site.whole_limits},
       stream_(site.memory.make_stream()),
       pipeliner_(agreed(plan, context_, *stream_), context_) {
   if (pipeliner_.program().has_relays) {

@@ -45,6 +45,7 @@ struct WorkerSite {
   /// Equal on all workers. Where runs follow each other on one transport: the last one's
   /// next_step().
   std::int32_t first_step = 0;
+  WholeLimits whole_limits = {};  ///< as in WorkerContext
 };
 
 class WorkerRun {
