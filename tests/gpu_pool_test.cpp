@@ -40,8 +40,11 @@ class GpuCrew {
     }
   }
 
-  PoolRun run(const PoolPlan& plan, const std::vector<SequenceTensors>& inputs) const {
-    return run_pool(plan, sites_, inputs, kScale);
+  PoolRun run(const PoolPlan& plan, const std::vector<SequenceTensors>& inputs,
+              const WholeLimits& limits = {}) const {
+    std::vector<WorkerSite> sites = sites_;
+    for (WorkerSite& site : sites) site.whole_limits = limits;
+    return run_pool(plan, sites, inputs, kScale);
   }
   const std::vector<WorkerSite>& sites() const { return sites_; }
 
@@ -142,6 +145,24 @@ TEST_P(GpuPool, ErrorIsAsSmallWithRelays) {
     const PoolPlan plan = scattered(make_plan(options, random_sequences(rng, replicas)), rng);
     const std::vector<SequenceTensors> inputs = random_pool_inputs(plan, seed);
     expect_within_twice_bf16(plan, inputs, crew.run(plan, inputs));
+  }
+}
+
+// Few rows are enough: most pools have samples whose gradients are written.
+TEST_P(GpuPool, ErrorIsAsSmallWithWholeSamples) {
+  const auto [replicas, cp] = GetParam();
+  const std::uint64_t first = std::random_device{}();
+  const GpuCrew crew(replicas * cp);
+  for (std::uint64_t seed = first; seed < first + 6; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    Rng rng(seed);
+    PlanOptions options = random_options(rng, cp);
+    options.home = HomeKind::kContiguous;
+    options.local_first = true;
+    const PoolPlan plan = mostly_at_home(make_plan(options, random_sequences(rng, replicas)), rng);
+    const std::vector<SequenceTensors> inputs = random_pool_inputs(plan, seed);
+    const WholeLimits limits{between(rng, 50, 400), between(rng, 1, 100)};
+    expect_within_twice_bf16(plan, inputs, crew.run(plan, inputs, limits));
   }
 }
 

@@ -14,12 +14,15 @@ PoolPlan random_plan(std::uint64_t seed, std::int64_t max_tokens) {
   return rng.below(2) == 0 ? plan : scattered(plan, rng);
 }
 
-PoolPlan mostly_at_home(std::uint64_t seed, std::int64_t max_tokens) {
-  PoolProblem problem = random_problem(seed, max_tokens);
-  problem.options.storage = DType::kFp64;
-  problem.options.local_first = true;
-  const PoolPlan plan = make_plan(problem.options, problem.sequences);
-  Rng rng(seed, 1);
+PoolPlan scattered(const PoolPlan& plan, Rng& rng) {
+  std::vector<std::int32_t> destination(at(plan.tiling.tiles()));
+  for (std::int32_t& worker : destination) {
+    worker = static_cast<std::int32_t>(between(rng, 0, plan.workers() - 1));
+  }
+  return with_tiles_at(plan, std::move(destination));
+}
+
+PoolPlan mostly_at_home(const PoolPlan& plan, Rng& rng) {
   std::vector<std::int32_t> destination;
   destination.reserve(at(plan.tiling.tiles()));
   for (std::int32_t tile = 0; tile < plan.tiling.tiles(); ++tile) {
@@ -29,12 +32,12 @@ PoolPlan mostly_at_home(std::uint64_t seed, std::int64_t max_tokens) {
   return with_tiles_at(plan, std::move(destination));
 }
 
-PoolPlan scattered(const PoolPlan& plan, Rng& rng) {
-  std::vector<std::int32_t> destination(at(plan.tiling.tiles()));
-  for (std::int32_t& worker : destination) {
-    worker = static_cast<std::int32_t>(between(rng, 0, plan.workers() - 1));
-  }
-  return with_tiles_at(plan, std::move(destination));
+PoolPlan mostly_at_home(std::uint64_t seed, std::int64_t max_tokens) {
+  PoolProblem problem = random_problem(seed, max_tokens);
+  problem.options.storage = DType::kFp64;
+  problem.options.local_first = true;
+  Rng rng(seed, 1);
+  return mostly_at_home(make_plan(problem.options, problem.sequences), rng);
 }
 
 PoolPlan dealt_round(const PoolPlan& plan) {

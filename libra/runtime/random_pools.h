@@ -11,12 +11,13 @@ namespace libra::testing {
 /// tile is drawn, so that moves, merges and fetches occur that placers avoid.
 PoolPlan random_plan(std::uint64_t seed, std::int64_t max_tokens);
 
-/// A legal plan in fp64 with local work first, in which most tiles stay at home: many samples are
-/// computed as a whole.
-PoolPlan mostly_at_home(std::uint64_t seed, std::int64_t max_tokens);
-
 /// The plan with every tile's destination drawn.
 PoolPlan scattered(const PoolPlan& plan, Rng& rng);
+
+/// The plan with most tiles at home: with local work first, many samples are computed as a whole.
+PoolPlan mostly_at_home(const PoolPlan& plan, Rng& rng);
+/// Such a plan, legal and in fp64.
+PoolPlan mostly_at_home(std::uint64_t seed, std::int64_t max_tokens);
 
 /// The plan with every third tile at its home, the others one or two workers further: everybody
 /// sends to and computes for others, in circles.
