@@ -261,13 +261,22 @@ TEST_P(Hazard11, WorkersWithDifferentPlansGetAnErrorEach) {
 
 INSTANTIATE_TEST_SUITE_P(Plans, Hazard11, ::testing::Values(1, 2, 3, 4, 5));
 
+// Every worker sends all its tiles to the next one.
+PoolPlan with_all_at_the_next(const PoolPlan& plan) {
+  std::vector<std::int32_t> destination;
+  for (std::int32_t tile = 0; tile < plan.tiling.tiles(); ++tile) {
+    destination.push_back((plan.tiling.home_of(tile) + 1) % plan.workers());
+  }
+  return with_tiles_at(plan, destination);
+}
+
 // Each worker makes plans in an order of its own; they exchange nothing for it and agree.
 TEST(Hazard19, PlanningNeedsNoCollective) {
   const auto endpoints = make_inproc_group(3, {});
   const auto errors = on_every_worker(endpoints, [](Transport& transport) {
     for (int i = 0; i < 5 * transport.worker(); ++i) plan_of_kind((i + transport.worker()) % 5);
     EXPECT_TRUE(transport.take_records().empty());
-    const PoolPlan plan = plan_of_kind(0);
+    const PoolPlan plan = with_all_at_the_next(plan_of_kind(0));
     ReferenceAttention attention;
     WorkerRun run(plan, {transport, attention});
     run.execute(random_inputs(plan, transport.worker(), 1), kSoftmaxScale);

@@ -146,8 +146,8 @@ class BatchMaker {
     }
   }
 
-  // Room for entries that are not there costs 2% of the time of short ones: what is nearly full does
-  // not grow for one more.
+  // Room for entries that are not there costs 2% of the time of short ones: what is nearly full
+  // does not grow for one more.
   bool is_full(const BatchShape& grown) const {
     if (grown.entries > kMaxEntries || !fits(grown)) return true;
     const bool grows = bucket(grown, rules_).entries > batches_.back().bucket.entries;
