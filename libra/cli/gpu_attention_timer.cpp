@@ -10,6 +10,7 @@
 #include "libra/cuda/cuda_stream.h"
 #include "libra/cuda/device.h"
 #include "libra/plan/tiling.h"
+#include "libra/runtime/whole_samples.h"
 
 namespace libra::cli {
 namespace {
@@ -50,6 +51,9 @@ TimedCall repeated_call(TokenRange queries, std::int32_t heads, std::int64_t cou
               static_cast<std::int32_t>(i % groups));
   }
   call.pairs = count * query_key_pairs(queries) * heads;
+  const bool own_keys = groups * call.kv_heads == TimedCall::kKvHeads &&
+                        (count + groups - 1) / groups <= key_places;
+  call.whole = own_keys && queries.begin == 0 && queries.end <= WholeLimits().max_rows;
   return call;
 }
 
@@ -123,10 +127,12 @@ double GpuAttentionTimer::forward_seconds(const TimedCall& call, int repetitions
 double GpuAttentionTimer::backward_seconds(const TimedCall& call, int repetitions) {
   const AttentionCall forward = impl_->call(call, call.forward);  // leaves O and LSE
   impl_->attention.forward(forward, impl_->tensors.forward(), impl_->stream);
-  const AttentionCall backward = impl_->call(call, call.backward);
-  return impl_->seconds(
-      [&] { impl_->attention.backward(backward, impl_->tensors.accumulating(), impl_->stream); },
-      repetitions);
+  AttentionCall backward = impl_->call(call, call.backward);
+  if (call.whole) backward.gradients = Gradients::kWritten;
+  const BackwardTensors tensors =
+      call.whole ? impl_->tensors.backward() : impl_->tensors.accumulating();
+  return impl_->seconds([&] { impl_->attention.backward(backward, tensors, impl_->stream); },
+                        repetitions);
 }
 
 double GpuAttentionTimer::added_bytes_per_second(int repetitions) {

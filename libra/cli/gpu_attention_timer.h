@@ -21,6 +21,7 @@ struct TimedCall {
   std::int32_t q_heads = 1;
   std::int32_t kv_heads = 1;
   std::int64_t pairs = 0;  ///< query-key pairs times query heads
+  bool whole = false;      ///< backward, gradients are written: whole samples, as in the runtime
 
   double forward_flops() const { return 4.0 * kDim * static_cast<double>(pairs); }
   double backward_flops() const { return 2.5 * forward_flops(); }

@@ -61,7 +61,7 @@ BatchShape shape_of(const Entry& piece) {
   return {1, piece.queries, piece.keys, piece.queries, piece.keys};
 }
 
-BatchShape joined(const BatchShape& a, const BatchShape& b) {
+BatchShape joined_shape(const BatchShape& a, const BatchShape& b) {
   return {a.entries + b.entries, std::max(a.max_queries, b.max_queries),
           std::max(a.max_keys, b.max_keys), a.total_queries + b.total_queries,
           a.total_keys + b.total_keys};
@@ -78,11 +78,14 @@ struct Extent {
   }
 };
 
-struct Extents {
+// What a batch's pieces add up to.
+struct Contents {
+  BatchShape sum;
   Extent queries, keys;
 
-  Extents joined(const Entry& piece) const {
-    return {queries.joined(piece.q_row, piece.queries), keys.joined(piece.kv_row, piece.keys)};
+  Contents joined(const Entry& piece) const {
+    return {joined_shape(sum, shape_of(piece)), queries.joined(piece.q_row, piece.queries),
+            keys.joined(piece.kv_row, piece.keys)};
   }
 };
 
@@ -128,6 +131,14 @@ class BatchMaker {
                      [](const Entry& a, const Entry& b) { return num_pairs(a) > num_pairs(b); });
   }
 
+  BatchShape shape_for(const Contents& contents) const {
+    BatchShape shape = contents.sum;
+    if (!rules_.by_rows) return shape;
+    shape.total_queries = std::max(shape.total_queries, contents.queries.size());
+    shape.total_keys = std::max(shape.total_keys, contents.keys.size());
+    return shape;
+  }
+
   bool fits(const BatchShape& shape) const {
     return scratch_bytes(bucket(shape, rules_), rules_) <= rules_.max_bytes;
   }
@@ -151,7 +162,8 @@ class BatchMaker {
   bool is_full(const BatchShape& grown) const {
     if (grown.entries > kMaxEntries || !fits(grown)) return true;
     const bool grows = bucket(grown, rules_).entries > batches_.back().bucket.entries;
-    return rules_.by_rows && grows && 4 * shape_.total_queries >= 3 * largest_total(1, rules_);
+    const std::int64_t now = shape_for(contents_).total_queries;
+    return rules_.by_rows && grows && 4 * now >= 3 * largest_total(1, rules_);
   }
 
   bool joins(const Entry& piece, const BatchShape& grown) const {
@@ -161,30 +173,23 @@ class BatchMaker {
   }
 
   void add(const Entry& piece) {
-    BatchShape grown = joined(shape_, shape_of(piece));
-    extents_ = extents_.joined(piece);
-    if (rules_.by_rows) {
-      grown.total_queries = extents_.queries.size();
-      grown.total_keys = extents_.keys.size();
-    }
-    if (!joins(piece, grown)) {
+    Contents grown = contents_.joined(piece);
+    if (!joins(piece, shape_for(grown))) {
       batches_.push_back({piece.mask, {}, {}});
       q_heads_ = {};
       kv_heads_ = {};
-      extents_ = Extents().joined(piece);
-      grown = shape_of(piece);
+      grown = Contents().joined(piece);
     }
-    shape_ = grown;
+    contents_ = grown;
     q_heads_.add(piece.q_head);
     kv_heads_.add(piece.kv_head);
     batches_.back().pieces.push_back(piece);
-    batches_.back().bucket = bucket(shape_, rules_);
+    batches_.back().bucket = bucket(shape_for(contents_), rules_);
   }
 
   const BatchRules& rules_;
   std::vector<Batch> batches_;
-  BatchShape shape_;  // of the last batch, like the extents and heads
-  Extents extents_;
+  Contents contents_;  // of the last batch, like the heads
   HeadSet q_heads_, kv_heads_;
 };
 

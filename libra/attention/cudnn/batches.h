@@ -35,8 +35,8 @@ struct BatchRules {
   /// Heads of every piece: in one batch, pieces' heads are the same ones or others altogether.
   /// 0: no matter.
   std::int32_t q_heads = 0, kv_heads = 0;
-  /// Batches take neighbouring query rows, and their totals count rows in between. Otherwise
-  /// longest first.
+  /// Batches take neighbouring query rows, and have room for all rows from the first to the last.
+  /// Otherwise longest first.
   bool by_rows = false;
 };
 

@@ -40,6 +40,15 @@ std::vector<Entry> random_pieces(Rng& rng) {
   return pieces;
 }
 
+void repeat_for_other_heads(std::vector<Entry>& pieces) {
+  const std::vector<Entry> once = pieces;
+  for (Entry piece : once) {
+    piece.q_head += 4;
+    piece.kv_head += 1;
+    pieces.push_back(piece);
+  }
+}
+
 bool holds(const BatchShape& bucket, const std::vector<Entry>& pieces) {
   BatchShape sum;
   for (const Entry& piece : pieces) {
@@ -64,9 +73,11 @@ TEST(Batches, HoldTheirPiecesWithinTheMemoryAndLoseNone) {
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
     SCOPED_TRACE(seed);
     Rng rng(seed);
-    const std::vector<Entry> pieces = random_pieces(rng);
+    std::vector<Entry> pieces = random_pieces(rng);
     BatchRules rules = rules_of(std::int64_t{1} << (22 + rng.below(10)));
     if (rng.below(2) == 0) rules.pair_bytes = 1;
+    rules.by_rows = rng.below(2) == 0;
+    if (rng.below(2) == 0) repeat_for_other_heads(pieces);
     const std::vector<Batch> batches = make_batches(pieces, rules);
     for (const Batch& batch : batches) {
       EXPECT_TRUE(holds(batch.bucket, batch.pieces));

@@ -204,6 +204,15 @@ TEST_F(OnGpu, ThreadsThatShareADeviceGetTheirOwnResults) {
   for (int i = 0; i < kThreads; ++i) EXPECT_EQ(together[at(i)].values, alone[at(i)].values);
 }
 
+void expect_equal_but_for_rounding(const HostTensor& a, const HostTensor& b) {
+  double largest = 0, error = 0;
+  for (std::size_t i = 0; i < a.values.size(); ++i) {
+    largest = std::max(largest, std::abs(a.values[i]));
+    error = std::max(error, std::abs(a.values[i] - b.values[i]));
+  }
+  EXPECT_LE(error, 2 * step(DType::kBf16) * largest) << "a rounding of each at most";
+}
+
 TEST_F(OnGpu, LessScratchGivesTheSameGradientsInMoreCalls) {
   Rng rng(4);
   const Problem problem = make_problem(random_call(rng), kShape, rng);
@@ -215,13 +224,39 @@ TEST_F(OnGpu, LessScratchGivesTheSameGradientsInMoreCalls) {
     session.synchronize();
     return session.download().dk;
   };
-  const HostTensor whole = dk_of(std::int64_t{1} << 30), parts = dk_of(std::int64_t{16} << 20);
-  double largest = 0, error = 0;
-  for (std::size_t i = 0; i < whole.values.size(); ++i) {
-    largest = std::max(largest, std::abs(whole.values[i]));
-    error = std::max(error, std::abs(whole.values[i] - parts.values[i]));
+  expect_equal_but_for_rounding(dk_of(std::int64_t{1} << 30), dk_of(std::int64_t{16} << 20));
+}
+
+// Head groups over the same rows, in scratch memory that has no room to spare for them.
+TEST_F(OnGpu, WrittenGradientsOfHeadGroupsFitTheScratchMemory) {
+  Rng rng(9);
+  AttentionCall call;
+  call.q_heads = 2;
+  call.kv_heads = 1;
+  call.gradients = Gradients::kWritten;
+  for (const std::int32_t group : {0, 1}) {
+    for (std::int64_t row = 0; row < kShape.q_rows; row += 512) {
+      call.entries.push_back({row, 512, row, 512, 2 * group, group, Mask::kTopLeftCausal});
+    }
   }
-  EXPECT_LE(error, 2 * step(DType::kBf16) * largest) << "a rounding of each at most";
+  const Problem problem = make_problem(call, kShape, rng);
+  const auto gradients_in = [&](std::int64_t scratch_bytes) {
+    Session session(CudnnSubject({scratch_bytes, false}), problem);
+    EXPECT_TRUE(session.backend().can_write(session.call(), session.backward_views()));
+    session.forward();
+    session.backward();
+    session.synchronize();
+    EXPECT_LE(backend_of(session).scratch_bytes(), scratch_bytes + (std::int64_t{32} << 20));
+    return session.download();
+  };
+  const Results roomy = gradients_in(std::int64_t{1} << 30);
+  for (std::int64_t mb = 8; mb <= 64; mb += 4) {
+    const Results tight = gradients_in(mb << 20);
+    SCOPED_TRACE(mb);
+    expect_equal_but_for_rounding(roomy.dq, tight.dq);
+    expect_equal_but_for_rounding(roomy.dk, tight.dk);
+    expect_equal_but_for_rounding(roomy.dv, tight.dv);
+  }
 }
 
 TEST_F(OnGpu, DeterministicGradientsOfManyTilesHaveTheSameBits) {
