@@ -133,6 +133,9 @@ def keep_going(place, seconds, seed):
         pool.close()
         dist.barrier()
         history.append(held(device))
+        if dist.get_rank() == 0 and place != "cpu":
+            print(f"pool {len(history)}, {end - time.monotonic():.0f} s left: {history[-1]}",
+                  flush=True)
     return history
 
 

@@ -241,7 +241,8 @@ TEST_F(OnGpu, WrittenGradientsOfHeadGroupsFitTheScratchMemory) {
   }
   const Problem problem = make_problem(call, kShape, rng);
   const auto gradients_in = [&](std::int64_t scratch_bytes) {
-    Session session(CudnnSubject({scratch_bytes, false}), problem);
+    const CudnnSubject subject({scratch_bytes, false});
+    Session session(subject, problem);
     EXPECT_TRUE(session.backend().can_write(session.call(), session.backward_views()));
     session.forward();
     session.backward();
