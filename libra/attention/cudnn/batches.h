@@ -36,7 +36,7 @@ struct BatchRules {
   /// 0: no matter.
   std::int32_t q_heads = 0, kv_heads = 0;
   /// Batches take neighbouring query rows, and have room for all rows from the first to the last.
-  /// Otherwise longest first.
+  /// Otherwise longest first. Requires row bytes.
   bool by_rows = false;
 };
 

@@ -92,6 +92,7 @@ PassKey key_of(Pass pass, const AttentionCall& call, const PassTensors& tensors)
   key.pass = pass;
   key.call = call;
   key.call.q_head_shift = key.call.kv_head_shift = 0;
+  if (pass == Pass::kForward) key.call.gradients = Gradients::kAdded;  // has none
   const FirstHeads first = first_heads(call);
   for (Entry& entry : key.call.entries) {
     entry.q_head = entry.queries > 0 ? entry.q_head - first.q : 0;

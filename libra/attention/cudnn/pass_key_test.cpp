@@ -70,6 +70,17 @@ TEST(PassKey, WhateverChangesTheWorkChangesIt) {
   EXPECT_FALSE(key_of(Pass::kForward, call, tensors_of(call, tensors)) == key);
 }
 
+TEST(PassKey, ForwardHasNoGradients) {
+  Rng rng(5);
+  std::vector<std::byte> memory(1024);
+  AttentionCall call = random_call(rng);
+  const BackwardTensors t = tensors_at(memory.data());
+  const PassTensors tensors = tensors_of(call, ForwardTensors{t.q, t.k, t.v, t.o, t.lse});
+  const PassKey key = key_of(Pass::kForward, call, tensors);
+  call.gradients = Gradients::kWritten;
+  EXPECT_EQ(key_of(Pass::kForward, call, tensors), key);
+}
+
 TEST(PassKey, EntriesMayCountHeadsFromBelowZero) {
   Rng rng(4);
   std::vector<std::byte> memory(4096);
