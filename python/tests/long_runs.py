@@ -7,6 +7,7 @@ a program where there is no pytest:
 """
 
 import argparse
+import faulthandler
 import gc
 import os
 import random
@@ -25,6 +26,7 @@ RANKS = {"cpu": 3, "peer": 2, "nccl": 2}
 STEPS = 20  # of a pool
 CHECKED = 10  # every so many steps
 LEAST_POOLS = 3  # however long they take
+LONG_STEP = 45  # seconds: most are graphs of shapes that no step has had before
 SLACK = {"files": 0, "threads": 0, "mb": 48, "gpu_mb": 64}
 HOMES = ["contiguous", "zigzag-row", "zigzag-document"]
 
@@ -42,15 +44,17 @@ def model_of(rng, place):
     """A `Case` without samples: what stays the same while a pool lives."""
     on_gpu, ranks = place != "cpu", dist.get_world_size()
     cp = rng.choice([cp for cp in (1, ranks) if ranks % cp == 0])
-    options = dict(tau=rng.choice([0.0, 0.05]), chunks=rng.choice([1, 2, 4]), head_shards=2,
+    shapes = [shape for shape in SHAPES["cuda" if on_gpu else "cpu"] if shape[1] % 2 == 0]
+    shape = rng.choice(shapes)
+    chunks = [chunks for chunks in (1, 2, 4) if shape[0] // 2 % chunks == 0]
+    options = dict(tau=rng.choice([0.0, 0.05]), chunks=rng.choice(chunks), head_shards=2,
                    backward=rng.choice(["keep", "refetch"]), home=rng.choice(HOMES),
                    placer=rng.choice(["balanced", "reserve", "paper"]))
     if options["placer"] == "paper":
         options["local_first"] = False
-    shapes = [shape for shape in SHAPES["cuda" if on_gpu else "cpu"] if shape[1] % 2 == 0]
     if on_gpu:
         options.update(dtype="bf16", block_tokens=256)
-    return Case(ranks // cp, cp, shape=rng.choice(shapes), options=options,
+    return Case(ranks // cp, cp, shape=shape, options=options,
                 tokens=rng.choice([4, 8]) * (256 if on_gpu else 24))
 
 
@@ -129,7 +133,9 @@ def keep_going(place, seconds, seed):
         pool = libra.Pool(device=device, transport=transport, deadline=60.0)
         for number in range(STEPS):
             case.samples, case.seed = [window_of(rng, case)], rng.randrange(1 << 30)
+            faulthandler.dump_traceback_later(LONG_STEP)  # says where, and goes on
             step(pool, case, dtype, number)
+        faulthandler.cancel_dump_traceback_later()
         pool.close()
         dist.barrier()
         history.append(held(device))

@@ -51,7 +51,7 @@ class CudnnSubject : public Subject {
   void fail(Stream& stream) const override { as_cuda(stream).failure()->fail("a peer is gone"); }
   std::vector<DType> dtypes() const override { return {DType::kBf16, DType::kFp16}; }
   std::vector<HeadDims> head_dims() const override {
-    return {{64, 64}, {96, 96}, {128, 128}, {192, 192}, {256, 256}, {192, 128}};
+    return {{64, 64}, {80, 80}, {96, 96}, {128, 128}, {192, 192}, {256, 256}, {192, 128}};
   }
   bool rounds_gradients() const override { return true; }
 
