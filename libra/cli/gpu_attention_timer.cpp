@@ -51,8 +51,8 @@ TimedCall repeated_call(TokenRange queries, std::int32_t heads, std::int64_t cou
               static_cast<std::int32_t>(i % groups));
   }
   call.pairs = count * query_key_pairs(queries) * heads;
-  const bool own_keys = groups * call.kv_heads == TimedCall::kKvHeads &&
-                        (count + groups - 1) / groups <= key_places;
+  const bool own_keys =
+      groups * call.kv_heads == TimedCall::kKvHeads && (count + groups - 1) / groups <= key_places;
   call.whole = own_keys && queries.begin == 0 && queries.end <= WholeLimits().max_rows;
   return call;
 }

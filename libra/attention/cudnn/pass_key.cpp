@@ -6,8 +6,8 @@
 namespace libra::cudnn {
 namespace {
 
-constexpr std::size_t kSamples = 16;  // of a list of entries
-constexpr std::uintptr_t kAddressStep = 16;
+constexpr std::size_t kSamples = 16;                       // of a list of entries
+constexpr std::uintptr_t kUsualStep = 256, kLseStep = 16;  // bytes
 
 void mix(std::size_t& hash, std::int64_t value) {
   constexpr std::size_t kOdd = 0x9e3779b97f4a7c15;
@@ -40,7 +40,8 @@ TensorView from_head(TensorView tensor, std::int32_t head) {
 }
 
 std::int64_t lead_of(const TensorView& tensor) {
-  const auto bytes = reinterpret_cast<std::uintptr_t>(tensor.data) % kAddressStep;
+  const std::uintptr_t step = tensor.dim == 1 ? kLseStep : kUsualStep;
+  const auto bytes = reinterpret_cast<std::uintptr_t>(tensor.data) % step;
   return static_cast<std::int64_t>(bytes) / element_bytes(tensor.dtype);
 }
 
