@@ -14,9 +14,9 @@ struct TensorLayout {
   DType dtype = DType::kBf16;
   std::int32_t dim = 0;
   Strides strides;
-  /// Elements before the first one from where cuDNN is told that the tensor begins: at a multiple of
-  /// 256 bytes, as tensors do, and not at any head. LSE, whose heads are short, at one of 16: so
-  /// chunks have equal layouts.
+  /// Elements between where cuDNN is told that the tensor begins and its first one. It is told a
+  /// multiple of 256 bytes, as tensors usually begin at, and not any head's place; of LSE, whose
+  /// heads are short, one of 16, so that chunks have equal layouts.
   std::int64_t lead = 0;
 
   friend bool operator==(const TensorLayout&, const TensorLayout&) = default;
