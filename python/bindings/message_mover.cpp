@@ -9,9 +9,12 @@
 
 #include "libra/base/error.h"
 #include "libra/transport/messages.h"
+#include "python/bindings/left_behind.h"
 
 namespace libra::python {
 namespace {
+
+constexpr std::chrono::seconds kFarewell{1};  // of messages that a failure ends
 
 // As libra/transport/mpi names the exchanges in flight, in 27 bits.
 std::int32_t wire_tag(const Tag& tag) {
@@ -36,10 +39,15 @@ MessageMover::MessageMover(std::shared_ptr<MessagePort> port, std::shared_ptr<Le
     : port_(std::move(port)),
       ledger_(std::move(ledger)),
       deadline_(options.deadline),
-      watch_([this] { return look_round(); }),
-      thread_([this] { serve(); }) {}
+      watch_([this] { return look_round(); }) {}
 
-MessageMover::~MessageMover() { leave(); }
+std::shared_ptr<MessageMover> MessageMover::start(std::shared_ptr<MessagePort> port,
+                                                  std::shared_ptr<Ledger> ledger,
+                                                  const TransportOptions& options) {
+  auto mover = std::make_shared<MessageMover>(std::move(port), std::move(ledger), options);
+  mover->thread_ = std::thread([mover] { mover->serve(); });
+  return mover;
+}
 
 void MessageMover::arm(const std::shared_ptr<Posting>& posting) {
   ledger_->arm(*posting);
@@ -89,7 +97,7 @@ void MessageMover::serve() {
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [this] { return leaving_ || !in_flight_.empty(); });
-    if (in_flight_.empty()) return;
+    if (in_flight_.empty()) break;
     const std::shared_ptr<InFlight> first = std::move(in_flight_.front());
     in_flight_.pop_front();
     awaited_ = first;
@@ -103,6 +111,8 @@ void MessageMover::serve() {
     lock.lock();
     awaited_ = nullptr;
   }
+  served_ = true;
+  ended_.notify_one();
 }
 
 void MessageMover::finish(InFlight& in_flight) {
@@ -175,15 +185,16 @@ void MessageMover::fail(const std::string& cause) {
 }
 
 void MessageMover::leave() {
-  if (!thread_.joinable()) return;
+  std::thread thread = std::move(thread_);
+  if (!thread.joinable()) return;
   if (const std::string open = ledger_->first_open(); !open.empty())
     fail(fmt::format("worker {} left before {} was complete", ledger_->worker(), open));
-  {
-    const std::lock_guard lock(mutex_);
-    leaving_ = true;
-    changed_.notify_one();
-  }
-  thread_.join();
+  std::unique_lock lock(mutex_);
+  leaving_ = true;
+  changed_.notify_one();
+  const bool ends = !failed_ || ended_.wait_for(lock, kFarewell, [this] { return served_; });
+  lock.unlock();
+  ends ? thread.join() : leave_behind(std::move(thread));
 }
 
 }  // namespace libra::python

@@ -1,8 +1,7 @@
 // A Mover (host_transport.h) over any library that sends and receives contiguous messages, one a
 // transfer: torch.distributed's gloo has nothing to ask whether a message has come, only waits.
 //
-//   auto mover = std::make_shared<MessageMover>(port, ledger, workers, options);
-//   HostTransport transport("torch", workers, ledger, mover);
+//   HostTransport transport("torch", workers, ledger, MessageMover::start(port, ledger, options));
 //
 // Messages begin when their posting's turn comes, and are awaited in that order by one thread. So a
 // posting is seen to be complete only after those before it: right if every worker posts in the
@@ -13,7 +12,8 @@
 // what others have given as a cause, and whether the connection is still there.
 //
 // Memory: messages go from and to buffers of their own, so that a library that can't be stopped
-// reaches none of the caller's memory after a failure.
+// reaches none of the caller's memory after a failure. Where it can't, its thread is left behind
+// (left_behind.h) and keeps the mover.
 #pragma once
 
 #include <chrono>
@@ -34,9 +34,12 @@ namespace libra::python {
 
 class MessageMover final : public Mover {
  public:
+  /// Its thread keeps it until leave().
+  static std::shared_ptr<MessageMover> start(std::shared_ptr<MessagePort> port,
+                                             std::shared_ptr<Ledger> ledger,
+                                             const TransportOptions& options);
   MessageMover(std::shared_ptr<MessagePort> port, std::shared_ptr<Ledger> ledger,
                const TransportOptions& options);
-  ~MessageMover() override;
   MessageMover(const MessageMover&) = delete;
   MessageMover& operator=(const MessageMover&) = delete;
 
@@ -67,16 +70,17 @@ class MessageMover final : public Mover {
   std::chrono::milliseconds deadline_;
 
   std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable changed_, ended_;
   std::deque<std::unique_ptr<InFlight>> in_flight_;  // guarded
   std::shared_ptr<InFlight> awaited_;                // guarded
   bool leaving_ = false;                             // guarded
   bool failed_ = false;                              // guarded
+  bool served_ = false;                              // guarded; the thread's last word
   std::once_flag failing_;                           // whoever comes second waits
 
   std::shared_ptr<InFlight> lost_;  // whose connection was gone; of the watch's thread
-  WaitWatch watch_;                 // these two last: they use everything above
-  std::thread thread_;
+  WaitWatch watch_;                 // last: it uses everything above
+  std::thread thread_;              // until leave()
 };
 
 }  // namespace libra::python

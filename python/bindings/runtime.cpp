@@ -19,6 +19,7 @@
 #include "libra/transport/inproc/transport.h"
 #include "python/bindings/bindings.h"
 #include "python/bindings/device_site.h"
+#include "python/bindings/left_behind.h"
 #include "python/bindings/message_mover.h"
 #include "python/bindings/pool_worker.h"
 #include "python/bindings/process_owned.h"
@@ -62,7 +63,7 @@ std::unique_ptr<PoolWorker> host_worker(nb::object port, std::int32_t worker, st
     transport = std::move(make_inproc_group(1, options).front());
   } else {
     auto ledger = std::make_shared<Ledger>(worker, options);
-    auto mover = std::make_shared<MessageMover>(make_python_port(std::move(port)), ledger, options);
+    auto mover = MessageMover::start(make_python_port(std::move(port)), ledger, options);
     transport = std::make_unique<HostTransport>("torch.distributed", workers, std::move(ledger),
                                                 std::move(mover));
   }
@@ -208,6 +209,10 @@ void bind_runtime(nb::module_& module) {
       .def("trace", &Worker::trace)
       .def("take_figures", &Worker::take_figures, "stream"_a)
       .def("close", &Worker::close);
+  module.def(
+      "await_left_behind", &await_left_behind, nb::call_guard<nb::gil_scoped_release>(),
+      "Waits for what closed workers left behind: messages that nothing can end, until their "
+      "deadline.");
   module.def(
       "host_worker",
       [](nb::object port, std::int32_t worker, std::int32_t workers, double deadline,

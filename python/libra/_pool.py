@@ -31,6 +31,9 @@ _open_pools = weakref.WeakSet()
 _made = collections.Counter()  # pools by their ranks: all of these make them in one order
 
 
+atexit.register(_core.await_left_behind)  # after the pools are closed
+
+
 @atexit.register
 def _close_pools():
     for pool in list(_open_pools):

@@ -166,6 +166,24 @@ def test_a_worker_may_be_closed_while_it_asks_for_a_cause():
             pass_.result(LONG / 2)
 
 
+def test_a_wait_that_nothing_ends_is_left_behind_when_the_worker_closes():
+    port = OtherRank(LONG, "worker 7 aborted: no more tensors")
+    ends = threading.Event()  # not with the failure
+    port.receive = lambda *_: Work(lambda timeout: ends.wait(LONG))
+    worker, plan = worker_beside(port)
+    with pytest.raises(TransportError, match="worker 7 aborted"):
+        worker.agree(plan)
+    begin = time.monotonic()
+    worker.close()
+    assert time.monotonic() - begin < LONG / 2
+    with futures.ThreadPoolExecutor() as threads:
+        awaiting = threads.submit(_core.await_left_behind)
+        with pytest.raises(futures.TimeoutError):
+            awaiting.result(0.2)
+        ends.set()
+        awaiting.result(LONG / 2)
+
+
 def test_a_long_wait_ends_when_the_connection_is_gone():
     port = OtherRank(LONG)
     port.lost = lambda peer: f"connection to {peer} closed"
