@@ -274,13 +274,11 @@ PreparedPass prepare_pass(const PassKey& key, const PassOptions& options, Device
 }
 
 bool can_write(const PassKey& key, const PassOptions& options) {
-  Entry largest;
-  for (const Entry& entry : key.call.entries) {
-    if (!is_one_piece(entry)) return false;
-    largest.queries = std::max(largest.queries, entry.queries);
-    largest.keys = std::max(largest.keys, entry.keys);
-  }
-  return fits_uncut(largest, PassRules(key, options).batch_rules());
+  const BatchRules rules = PassRules(key, options).batch_rules();
+  const std::vector<Entry>& entries = key.call.entries;
+  return std::all_of(entries.begin(), entries.end(), [&rules](const Entry& entry) {
+    return is_one_piece(entry) && fits_uncut(entry, rules);
+  });
 }
 
 void build_graphs(const PassKey& key, const PassOptions& options, std::int64_t max_rows,

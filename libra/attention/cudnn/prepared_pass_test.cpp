@@ -35,6 +35,15 @@ TEST(CanWrite, WholeSamplesThatFitTheScratchMemory) {
   EXPECT_FALSE(can_write(key_of({square(0, 644), square(700, 100'000)}), kOptions));
 }
 
+// What has many keys to a query needs more room than a square of as many queries and keys.
+TEST(CanWrite, EveryEntryByItself) {
+  const Entry square_one = square(0, 40'000),
+              wide{50'000, 19'000, 50'000, 39'000, 0, 0, Mask::kFull};
+  EXPECT_TRUE(can_write(key_of({square_one}), kOptions));
+  EXPECT_FALSE(can_write(key_of({wide}), kOptions));
+  EXPECT_FALSE(can_write(key_of({square_one, wide}), kOptions));
+}
+
 TEST(CanWrite, NoRowWithoutAKeyAndNoKeyWithoutAQuery) {
   EXPECT_TRUE(can_write(key_of({{0, 10, 0, 20, 0, 0, Mask::kFull}}), kOptions));
   for (const Mask mask : {Mask::kTopLeftCausal, Mask::kBottomRightCausal}) {
