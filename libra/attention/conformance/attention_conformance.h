@@ -82,6 +82,10 @@ TYPED_TEST_P(AttentionConformance, ArgumentsAreCopied) { arguments_are_copied(th
 
 TYPED_TEST_P(AttentionConformance, SquaresAreWritten) { squares_are_written(this->subject_); }
 
+TYPED_TEST_P(AttentionConformance, SquaresOfAllHeadsAreWritten) {
+  squares_of_all_heads_are_written(this->subject_);
+}
+
 TYPED_TEST_P(AttentionConformance, DisjointEntriesAreWritten) {
   disjoint_entries_are_written(this->subject_);
 }
@@ -110,16 +114,14 @@ TYPED_TEST_P(AttentionConformance, AddAdds) { add_adds(this->subject_); }
 
 TYPED_TEST_P(AttentionConformance, ConvertRounds) { convert_rounds(this->subject_); }
 
-REGISTER_TYPED_TEST_SUITE_P(AttentionConformance, RandomProblemsMatchDenseAttention,
-                            EveryTinyShapeMatchesUnderEveryMask, EveryHeadCountAndDimMatches,
-                            HugeScoresStayFinite, FarApartScoresStayExact, CustomScaleMatches,
-                            SharedKeysSumTheirGradients, RowsWithoutKeysAreZero,
-                            RowsThatNoEntryNamesAreUntouched, GradientsAreAdded,
-                            BackwardIsAdditiveOverKeyRanges, SameCallGivesSameBits,
-                            HeadShiftMovesEveryEntry, FailurePoisons, ArgumentsAreCopied,
-                            SquaresAreWritten, DisjointEntriesAreWritten,
-                            WhatSeesNothingIsWrittenAsZero, SeventyThousandEntriesOfOneToken,
-                            OffsetsBeyond32Bits, WrongArgumentsThrowAtOnce, CopyMovesStridedRows,
-                            FillSetsTheViewOnly, AddAdds, ConvertRounds);
+REGISTER_TYPED_TEST_SUITE_P(
+    AttentionConformance, RandomProblemsMatchDenseAttention, EveryTinyShapeMatchesUnderEveryMask,
+    EveryHeadCountAndDimMatches, HugeScoresStayFinite, FarApartScoresStayExact, CustomScaleMatches,
+    SharedKeysSumTheirGradients, RowsWithoutKeysAreZero, RowsThatNoEntryNamesAreUntouched,
+    GradientsAreAdded, BackwardIsAdditiveOverKeyRanges, SameCallGivesSameBits,
+    HeadShiftMovesEveryEntry, FailurePoisons, ArgumentsAreCopied, SquaresAreWritten,
+    SquaresOfAllHeadsAreWritten, DisjointEntriesAreWritten, WhatSeesNothingIsWrittenAsZero,
+    SeventyThousandEntriesOfOneToken, OffsetsBeyond32Bits, WrongArgumentsThrowAtOnce,
+    CopyMovesStridedRows, FillSetsTheViewOnly, AddAdds, ConvertRounds);
 
 }  // namespace libra::conformance

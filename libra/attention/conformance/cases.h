@@ -27,6 +27,7 @@ void arguments_are_copied(const Subject& subject);
 
 // cases_written.cpp: gradients that are written and not added.
 void squares_are_written(const Subject& subject);
+void squares_of_all_heads_are_written(const Subject& subject);
 void disjoint_entries_are_written(const Subject& subject);
 void what_sees_nothing_is_written_as_zero(const Subject& subject);
 

@@ -46,12 +46,21 @@ Results without_the_rest(const Problem& problem, const Results& written) {
   return result;
 }
 
+// Some tensors dense.
+Layouts some_dense(Rng& rng) {
+  Layouts layouts = random_layouts(rng);
+  for (Layout& layout : layouts) {
+    if (rng.below(2) == 0) layout = {};
+  }
+  return layouts;
+}
+
 // Adds what a call writes to the judge; false if the backend cannot write it. Written twice: over
 // NaN, which would stay if anything were added to it, then over the results.
 bool judge_written(const Subject& subject, Problem problem, const std::string& label, Rng& rng,
                    Judge& judge) {
   SCOPED_TRACE(label);
-  const Layouts layouts = random_layouts(rng);
+  const Layouts layouts = some_dense(rng);
   problem.initial_gradient = kNaN;
   Session session(subject, problem, layouts, 0.5);
   if (!session.backend().can_write(session.call(), session.backward_views())) return false;
@@ -84,6 +93,10 @@ void expect_written(const Subject& subject, MakeProblem make) {
 }  // namespace
 
 void squares_are_written(const Subject& subject) { expect_written(subject, random_squares); }
+
+void squares_of_all_heads_are_written(const Subject& subject) {
+  expect_written(subject, random_squares_of_all_heads);
+}
 
 void disjoint_entries_are_written(const Subject& subject) {
   expect_written(subject, random_disjoint_problem);

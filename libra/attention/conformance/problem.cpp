@@ -60,6 +60,26 @@ void add_on_random_heads(Entry entry, AttentionCall& call, Rng& rng) {
   call.entries.push_back(entry);
 }
 
+// Squares with some rows between them, to be written. On all heads if the tensors have no others.
+Problem with_random_squares(AttentionCall call, Shape shape, Rng& rng) {
+  call.gradients = Gradients::kWritten;
+  const std::uint64_t count = 1 + rng.below(5);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::int64_t row = shape.q_rows + static_cast<std::int64_t>(rng.below(2) * rng.below(9));
+    const std::int64_t length = random_length(shape.dtype, rng);
+    const Entry square{row, length, row, length, 0, 0, Mask::kTopLeftCausal};
+    if (shape.q_heads == call.q_heads) {
+      call.entries.push_back(square);
+    } else {
+      add_on_random_heads(square, call, rng);
+    }
+    shape.q_rows = shape.kv_rows = row + length;
+  }
+  shape.q_rows = ++shape.kv_rows;  // one that no entry names
+  rng.shuffle(call.entries);
+  return make_problem(call, shape, rng);
+}
+
 void fill_block(HostTensor& tensor, TokenRange rows, HeadRange heads, double value) {
   for (std::int64_t row = rows.begin; row < rows.end; ++row) {
     std::fill(tensor.vector(row, heads.begin), tensor.vector(row, heads.end), value);
@@ -107,18 +127,17 @@ Problem random_problem(DType dtype, HeadDims dims, Rng& rng) {
 
 Problem random_squares(DType dtype, HeadDims dims, Rng& rng) {
   Shape shape{dtype, dims};
-  AttentionCall call = call_on_half(random_heads(rng), shape, rng);
-  call.gradients = Gradients::kWritten;
-  const std::uint64_t count = 1 + rng.below(5);
-  for (std::uint64_t i = 0; i < count; ++i) {
-    const std::int64_t row = shape.q_rows + static_cast<std::int64_t>(rng.below(2) * rng.below(9));
-    const std::int64_t length = random_length(dtype, rng);
-    add_on_random_heads({row, length, row, length, 0, 0, Mask::kTopLeftCausal}, call, rng);
-    shape.q_rows = shape.kv_rows = row + length;
-  }
-  shape.q_rows = ++shape.kv_rows;  // one that no entry names
-  rng.shuffle(call.entries);
-  return make_problem(call, shape, rng);
+  const AttentionCall call = call_on_half(random_heads(rng), shape, rng);
+  return with_random_squares(call, shape, rng);
+}
+
+Problem random_squares_of_all_heads(DType dtype, HeadDims dims, Rng& rng) {
+  const HeadCounts heads = random_heads(rng);
+  Shape shape{dtype, dims};
+  AttentionCall call;
+  call.q_heads = shape.q_heads = heads.q;
+  call.kv_heads = shape.kv_heads = heads.kv;
+  return with_random_squares(call, shape, rng);
 }
 
 Problem random_disjoint_problem(DType dtype, HeadDims dims, Rng& rng) {

@@ -46,6 +46,8 @@ Problem random_problem(DType dtype, HeadDims dims, Rng& rng);
 
 /// 1 to 5 top-left causal squares, on the same rows of Q and K; gradients are written.
 Problem random_squares(DType dtype, HeadDims dims, Rng& rng);
+/// The same on all heads of the tensors: a backend may treat those as dense.
+Problem random_squares_of_all_heads(DType dtype, HeadDims dims, Rng& rng);
 
 /// 1 to 5 entries as in random_problem, but none share a key; gradients are written.
 Problem random_disjoint_problem(DType dtype, HeadDims dims, Rng& rng);

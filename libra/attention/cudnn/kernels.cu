@@ -74,6 +74,7 @@ __global__ void pack_kernel(PackedRows rows, int dim, View<T> tensor, T* packed)
   const std::int64_t row = vector / rows.heads;
   const PackedPiece& piece =
       item_of(rows.pieces, static_cast<int>(rows.count), row, &PackedPiece::packed_row);
+  if (row - piece.packed_row >= piece.rows) return;  // between pieces
   T* const element =
       tensor.at(piece.row + row - piece.packed_row, piece.head + vector % rows.heads, i % dim);
   if constexpr (kUnpack) {
