@@ -264,6 +264,7 @@ INSTANTIATE_TEST_SUITE_P(Plans, Hazard11, ::testing::Values(1, 2, 3, 4, 5));
 // Every worker sends all its tiles to the next one.
 PoolPlan with_all_at_the_next(const PoolPlan& plan) {
   std::vector<std::int32_t> destination;
+  destination.reserve(at(plan.tiling.tiles()));
   for (std::int32_t tile = 0; tile < plan.tiling.tiles(); ++tile) {
     destination.push_back((plan.tiling.home_of(tile) + 1) % plan.workers());
   }

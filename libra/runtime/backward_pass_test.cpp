@@ -18,9 +18,7 @@
 namespace libra {
 namespace {
 
-using ::testing::Contains;
 using ::testing::ElementsAre;
-using ::testing::Not;
 
 /// The CPU backend, which may be one that cannot write, and what it was asked for.
 class WatchedAttention final : public AttentionBackend {

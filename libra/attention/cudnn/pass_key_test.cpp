@@ -12,7 +12,7 @@ namespace libra::cudnn {
 namespace {
 
 struct alignas(256) Memory {
-  std::array<std::byte, 4096> bytes;
+  std::array<std::byte, 4096> bytes{};
   std::byte* data() { return bytes.data(); }
 };
 
