@@ -260,6 +260,16 @@ TEST_F(OnGpu, WrittenGradientsOfHeadGroupsFitTheScratchMemory) {
   }
 }
 
+TEST_F(OnGpu, GradientsThatAreSumsAreNotWritten) {
+  Rng rng(10);
+  AttentionCall call;
+  call.gradients = Gradients::kWritten;
+  call.entries = {{0, 10, 0, 20, 0, 0, Mask::kBottomRightCausal}};  // a square and a rectangle
+  Session session(subject_, make_problem(call, kShape, rng));
+  EXPECT_FALSE(session.backend().can_write(session.call(), session.backward_views()));
+  EXPECT_THROW(session.backward(), ConfigError);
+}
+
 TEST_F(OnGpu, DeterministicGradientsOfManyTilesHaveTheSameBits) {
   const DeterministicSubject subject;
   Rng rng(5);

@@ -6,6 +6,7 @@
 #include "libra/attention/cudnn/kernels.h"
 #include "libra/attention/cudnn/pieces.h"
 #include "libra/attention/cudnn/scratch.h"
+#include "libra/base/error.h"
 
 namespace libra::cudnn {
 namespace {
@@ -180,6 +181,15 @@ class PassRules {
   std::vector<Operand> operands_;
 };
 
+// Parts of an entry would be written over each other.
+void check_gradients(const PassKey& key, const PassOptions& options) {
+  if (key.pass == Pass::kForward || key.call.gradients == Gradients::kAdded) return;
+  if (can_write(key, options)) return;
+  throw ConfigError(
+      "the gradients of this call cannot be written: have them added wherever can_write() is "
+      "false");
+}
+
 // One batch's tables and places.
 class BatchPreparer {
  public:
@@ -253,6 +263,7 @@ class BatchPreparer {
 
 PreparedPass prepare_pass(const PassKey& key, const PassOptions& options, DeviceGraphs& graphs) {
   const PassRules rules(key, options);
+  check_gradients(key, options);
   ForwardPieces pieces;
   if (key.pass == Pass::kForward) {
     pieces = forward_pieces(key.call);

@@ -82,7 +82,8 @@ struct PreparedPass {
   std::vector<std::byte> tables;  ///< a multiple of 16
 };
 
-/// Builds graphs that are not there. Throws ConfigError if cuDNN has no kernel for the shape.
+/// Builds graphs that are not there. Throws ConfigError if cuDNN has no kernel for the shape, or if
+/// gradients are to be written that can't be.
 PreparedPass prepare_pass(const PassKey& key, const PassOptions& options, DeviceGraphs& graphs);
 
 /// Whether a backward pass can write its gradients: each entry is one piece that covers its rows on
