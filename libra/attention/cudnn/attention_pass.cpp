@@ -18,7 +18,10 @@ const std::byte* begin_of(const TensorView& tensor, const TensorLayout& layout) 
 
 AttentionPass::AttentionPass(Pass pass, const AttentionCall& call, const PassTensors& tensors,
                              const Workplace& at)
-    : key_(key_of(pass, call, tensors)), tensors_(tensors), at_(at) {}
+    : key_(key_of(pass, call, tensors)),
+      scale_(static_cast<float>(call.softmax_scale)),
+      tensors_(tensors),
+      at_(at) {}
 
 AttentionPass::AttentionPass(const AttentionCall& call, const ForwardTensors& tensors,
                              const Workplace& at)
@@ -67,7 +70,10 @@ const KeptPass& AttentionPass::get_ready() {
   std::optional<PreparedPass> made;
   if (kept == nullptr) made = prepare_pass(key_, at_.options, at_.graphs);
   at_.scratch.enter(at_.stream);
-  if (made.has_value()) kept = &at_.passes.keep(key_, std::move(*made), at_.stream);
+  if (made.has_value()) {
+    kept = &at_.passes.keep(key_, std::move(*made), at_.stream);
+    at_.scratch.done(at_.stream);  // kept, whatever becomes of this call
+  }
   pass_ = &kept->pass;
   return *kept;
 }
@@ -97,7 +103,7 @@ SdpaMemory AttentionPass::sdpa_memory(const PreparedBatch& batch, const Memory& 
   SdpaMemory result;
   result.queries = memory.tables + batch.lengths.queries;
   result.keys = memory.tables + batch.lengths.keys;
-  result.scale = static_cast<float>(key_.call.softmax_scale);
+  result.scale = scale_;
   for (const Operand& operand : pass_->operands) {
     result.offsets[operand.port] = memory.tables + batch.offsets[operand.port];
     result.tensors[operand.port] = begin_of(tensors_[operand.port], key_.layouts[operand.port]);

@@ -61,6 +61,7 @@ class AttentionPass {
   void clear_keyless(const std::byte* tables) const;
 
   PassKey key_;
+  float scale_;
   PassTensors tensors_;
   Workplace at_;
   const PreparedPass* pass_ = nullptr;

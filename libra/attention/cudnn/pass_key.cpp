@@ -93,6 +93,7 @@ PassKey key_of(Pass pass, const AttentionCall& call, const PassTensors& tensors)
   key.pass = pass;
   key.call = call;
   key.call.q_head_shift = key.call.kv_head_shift = 0;
+  key.call.softmax_scale = 1;
   if (pass == Pass::kForward) key.call.gradients = Gradients::kAdded;  // has none
   const FirstHeads first = first_heads(call);
   for (Entry& entry : key.call.entries) {

@@ -24,7 +24,7 @@ struct TensorLayout {
 
 struct PassKey {
   Pass pass = Pass::kForward;
-  AttentionCall call;  ///< its first heads are 0, and not shifted
+  AttentionCall call;  ///< its first heads are 0, and not shifted; its scale is 1
   PerPort<TensorLayout> layouts;
 
   friend bool operator==(const PassKey&, const PassKey&) = default;
