@@ -129,8 +129,10 @@ class Pool:
         and would keep it for good."""
         store = dist.PrefixStore(f"{self._key}/gloo", dist.distributed_c10d._get_default_store())
         try:
-            return dist.ProcessGroupGloo(store, self.worker, self.workers,
-                                         timedelta(seconds=float(deadline)))
+            group = dist.ProcessGroupGloo(store, self.worker, self.workers,
+                                          timedelta(seconds=float(deadline)))
+            group.barrier().wait()  # or one that closes its pool at once would break off a meeting
+            return group
         except RuntimeError as error:
             raise _core.TransportError(
                 f"worker {self.worker} did not reach ranks {self.ranks} of its pool within "
