@@ -17,7 +17,7 @@
 namespace libra {
 
 struct WholeLimits {
-  /// Of a sample: longer ones gain nothing, and would need as much of a backend's scratch memory.
+  /// Of a sample: longer ones gain little, and would need as much of a backend's scratch memory.
   std::int64_t max_rows = 16384;
   /// Of neighbouring whole samples together: what lies between is cleared and converted apart, and
   /// fewer rows are not worth these launches.

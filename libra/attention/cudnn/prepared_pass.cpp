@@ -1,5 +1,7 @@
 #include "libra/attention/cudnn/prepared_pass.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "libra/attention/cudnn/gradient_plan.h"
@@ -7,6 +9,7 @@
 #include "libra/attention/cudnn/pieces.h"
 #include "libra/attention/cudnn/scratch.h"
 #include "libra/base/error.h"
+#include "libra/base/units.h"
 
 namespace libra::cudnn {
 namespace {
@@ -181,13 +184,25 @@ class PassRules {
   std::vector<Operand> operands_;
 };
 
+// The first entry whose gradients cannot be written, or the end.
+auto find_sum(const PassKey& key, const PassOptions& options) {
+  const BatchRules rules = PassRules(key, options).batch_rules();
+  const std::vector<Entry>& entries = key.call.entries;
+  return std::find_if_not(entries.begin(), entries.end(), [&rules](const Entry& entry) {
+    return is_one_piece(entry) && fits_uncut(entry, rules);
+  });
+}
+
 // Parts of an entry would be written over each other.
 void check_gradients(const PassKey& key, const PassOptions& options) {
   if (key.pass == Pass::kForward || key.call.gradients == Gradients::kAdded) return;
-  if (can_write(key, options)) return;
+  const auto sum = find_sum(key, options);
+  if (sum == key.call.entries.end()) return;
   throw ConfigError(
-      "the gradients of this call cannot be written: have them added wherever can_write() is "
-      "false");
+      fmt::format("entry {} has {} queries and {} keys, whose gradients are no single result of "
+                  "cuDNN's within {} of scratch memory: have them added where can_write() is false",
+                  sum - key.call.entries.begin(), sum->queries, sum->keys,
+                  format_bytes(options.max_scratch_bytes)));
 }
 
 // One batch's tables and places.
@@ -285,11 +300,7 @@ PreparedPass prepare_pass(const PassKey& key, const PassOptions& options, Device
 }
 
 bool can_write(const PassKey& key, const PassOptions& options) {
-  const BatchRules rules = PassRules(key, options).batch_rules();
-  const std::vector<Entry>& entries = key.call.entries;
-  return std::all_of(entries.begin(), entries.end(), [&rules](const Entry& entry) {
-    return is_one_piece(entry) && fits_uncut(entry, rules);
-  });
+  return find_sum(key, options) == key.call.entries.end();
 }
 
 void build_graphs(const PassKey& key, const PassOptions& options, std::int64_t max_rows,
