@@ -21,6 +21,7 @@
 #include "tests/compare_outputs.h"
 #include "tests/dense_attention.h"
 #include "tests/deviation.h"
+#include "tests/pool_check.h"
 
 namespace libra::testing {
 namespace {
@@ -114,56 +115,63 @@ class GpuPool : public ::testing::TestWithParam<std::tuple<std::int32_t, std::in
   }
 };
 
-TEST_P(GpuPool, ErrorIsAtMostTwiceThatOfADenseBf16Computation) {
-  const auto [replicas, cp] = GetParam();
+struct Drawn {
+  PoolPlan plan;
+  WholeLimits limits;
+};
+
+// Pools from fresh seeds, drawn by `draw(rng)`.
+template <typename Draw>
+void judge_fresh_pools(std::int32_t workers, std::uint64_t pools, const Draw& draw) {
   const std::uint64_t first = std::random_device{}();
-  const GpuCrew crew(replicas * cp);
-  for (std::uint64_t seed = first; seed < first + 6; ++seed) {
+  const GpuCrew crew(workers);
+  for (std::uint64_t seed = first; seed < first + pools; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     Rng rng(seed);
-    const PlanOptions options = random_options(rng, cp);
-    const PoolPlan plan = scattered(make_plan(options, random_sequences(rng, replicas)), rng);
-    const std::vector<SequenceTensors> inputs = random_pool_inputs(plan, seed);
-    expect_within_twice_bf16(plan, inputs, crew.run(plan, inputs));
+    const Drawn drawn = draw(rng);
+    const std::vector<SequenceTensors> inputs = random_pool_inputs(drawn.plan, seed);
+    expect_within_twice_bf16(drawn.plan, inputs, crew.run(drawn.plan, inputs, drawn.limits));
   }
+}
+
+TEST_P(GpuPool, ErrorIsAtMostTwiceThatOfADenseBf16Computation) {
+  const auto [replicas, cp] = GetParam();
+  judge_fresh_pools(replicas * cp, 6, [replicas = replicas, cp = cp](Rng& rng) {
+    const PlanOptions options = random_options(rng, cp);
+    return Drawn{scattered(make_plan(options, random_sequences(rng, replicas)), rng), {}};
+  });
 }
 
 // Nodes of two workers by force, and KV chunks enough that slots of keys are used again.
 TEST_P(GpuPool, ErrorIsAsSmallWithRelays) {
   const auto [replicas, cp] = GetParam();
-  const std::uint64_t first = std::random_device{}();
-  const GpuCrew crew(replicas * cp);
-  for (std::uint64_t seed = first; seed < first + 4; ++seed) {
-    SCOPED_TRACE(fmt::format("seed {}", seed));
-    Rng rng(seed);
+  judge_fresh_pools(replicas * cp, 4, [replicas = replicas, cp = cp](Rng& rng) {
     PlanOptions options = random_options(rng, cp);
     options.shape.kv_heads = 8;
     options.head_shards = 1;
     options.chunks = 4;
     options.node_fetch = true;
     options.gpus_per_node = 2;
-    const PoolPlan plan = scattered(make_plan(options, random_sequences(rng, replicas)), rng);
-    const std::vector<SequenceTensors> inputs = random_pool_inputs(plan, seed);
-    expect_within_twice_bf16(plan, inputs, crew.run(plan, inputs));
+    return Drawn{scattered(make_plan(options, random_sequences(rng, replicas)), rng), {}};
+  });
+}
+
+Drawn draw_with_whole_samples(Rng& rng, std::int32_t replicas, std::int32_t cp) {
+  PlanOptions options = random_options(rng, cp);
+  options.home = HomeKind::kContiguous;
+  options.local_first = true;
+  for (;;) {
+    const PoolPlan plan = mostly_at_home(make_plan(options, random_sequences(rng, replicas)), rng);
+    const WholeLimits limits{between(rng, 50, 400), between(rng, 1, 100)};
+    if (whole_samples(plan, limits) > 0) return {plan, limits};
   }
 }
 
-// Few rows are enough: most pools have samples whose gradients are written.
 TEST_P(GpuPool, ErrorIsAsSmallWithWholeSamples) {
   const auto [replicas, cp] = GetParam();
-  const std::uint64_t first = std::random_device{}();
-  const GpuCrew crew(replicas * cp);
-  for (std::uint64_t seed = first; seed < first + 6; ++seed) {
-    SCOPED_TRACE(fmt::format("seed {}", seed));
-    Rng rng(seed);
-    PlanOptions options = random_options(rng, cp);
-    options.home = HomeKind::kContiguous;
-    options.local_first = true;
-    const PoolPlan plan = mostly_at_home(make_plan(options, random_sequences(rng, replicas)), rng);
-    const std::vector<SequenceTensors> inputs = random_pool_inputs(plan, seed);
-    const WholeLimits limits{between(rng, 50, 400), between(rng, 1, 100)};
-    expect_within_twice_bf16(plan, inputs, crew.run(plan, inputs, limits));
-  }
+  judge_fresh_pools(replicas * cp, 6, [replicas = replicas, cp = cp](Rng& rng) {
+    return draw_with_whole_samples(rng, replicas, cp);
+  });
 }
 
 TEST_P(GpuPool, TheSameRunGivesTheSameForwardBits) {
