@@ -24,7 +24,6 @@
 #include "libra/attention/cudnn/cudnn_attention.h"
 #include "libra/base/bfloat16.h"
 #include "libra/base/rng.h"
-#include "libra/cuda/cuda_error.h"
 #include "libra/cuda/cuda_memory.h"
 #include "libra/cuda/cuda_stream.h"
 #include "libra/cuda/device.h"
@@ -55,10 +54,8 @@ Tensor random_tensor(std::int64_t rows, std::int32_t heads, Rng& rng) {
   const std::int64_t bytes = rows * heads * kDim * 2;
   const auto piece = static_cast<std::int64_t>(numbers.size() * sizeof(Bf16));
   for (std::int64_t done = 0; done < bytes; done += piece) {
-    check_cuda(
-        cudaMemcpy(tensor.memory.get() + done, numbers.data(),
-                   static_cast<std::size_t>(std::min(piece, bytes - done)), cudaMemcpyHostToDevice),
-        "cudaMemcpy");
+    copy_memory(reinterpret_cast<const std::byte*>(numbers.data()), tensor.memory.get() + done,
+                std::min(piece, bytes - done));
   }
   return tensor;
 }

@@ -38,4 +38,11 @@ std::shared_ptr<std::byte> allocate_mapped(std::int64_t bytes) {
   return {static_cast<std::byte*>(memory), [](std::byte* first) { cudaFreeHost(first); }};
 }
 
+void copy_memory(const std::byte* from, std::byte* to, std::int64_t bytes) {
+  if (bytes == 0) return;
+  check_cuda(cudaMemcpy(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault),
+             "cudaMemcpy");
+  check_cuda(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
+}
+
 }  // namespace libra

@@ -14,4 +14,9 @@ std::shared_ptr<std::byte> allocate_device(std::int32_t device, std::int64_t byt
 /// Page-locked host memory, zeroed, at the same address on the host and on every device.
 std::shared_ptr<std::byte> allocate_mapped(std::int64_t bytes);
 
+/// Between host and device memory or within either; complete on return. (cudaMemcpy alone may
+/// return while bytes from pageable memory are still on their way, and streams that do not wait for
+/// the default one overtake them.)
+void copy_memory(const std::byte* from, std::byte* to, std::int64_t bytes);
+
 }  // namespace libra

@@ -1,6 +1,5 @@
 #include "libra/runtime/cuda_memory_space.h"
 
-#include "libra/cuda/cuda_error.h"
 #include "libra/cuda/cuda_memory.h"
 #include "libra/cuda/cuda_stream.h"
 
@@ -18,19 +17,13 @@ class CudaMemory final : public MemorySpace {
     return allocate_device(device_, bytes);
   }
   void upload(const std::byte* from, std::byte* to, std::int64_t bytes) const override {
-    copy(from, to, bytes);
+    copy_memory(from, to, bytes);
   }
   void download(const std::byte* from, std::byte* to, std::int64_t bytes) const override {
-    copy(from, to, bytes);
+    copy_memory(from, to, bytes);
   }
 
  private:
-  static void copy(const std::byte* from, std::byte* to, std::int64_t bytes) {
-    if (bytes == 0) return;
-    check_cuda(cudaMemcpy(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault),
-               "cudaMemcpy");
-  }
-
   std::int32_t device_;
 };
 

@@ -13,7 +13,6 @@
 #include "libra/attention/conformance/session.h"
 #include "libra/base/error.h"
 #include "libra/base/index.h"
-#include "libra/cuda/cuda_error.h"
 #include "libra/cuda/cuda_memory.h"
 #include "libra/cuda/cuda_stream.h"
 #include "libra/cuda/device.h"
@@ -41,12 +40,10 @@ class CudnnSubject : public Subject {
     return allocate_device(kDevice, bytes);
   }
   void upload(const std::byte* from, std::byte* to, std::int64_t bytes) const override {
-    check_cuda(cudaMemcpy(to, from, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice),
-               "cudaMemcpy");
+    copy_memory(from, to, bytes);
   }
   void download(const std::byte* from, std::byte* to, std::int64_t bytes) const override {
-    check_cuda(cudaMemcpy(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost),
-               "cudaMemcpy");
+    copy_memory(from, to, bytes);
   }
   void fail(Stream& stream) const override { as_cuda(stream).failure()->fail("a peer is gone"); }
   std::vector<DType> dtypes() const override { return {DType::kBf16, DType::kFp16}; }

@@ -135,6 +135,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  if (stream == nullptr) return cudaSuccess;  // nothing is enqueued on the default one
   stream_of(stream).synchronize();
   return cudaSuccess;
 }
