@@ -52,7 +52,7 @@ std::vector<Method> all_methods(const PoolStudy& study, const AttentionShape& sh
           {"ulysses", ulysses, seconds},
           {"libra", base, seconds},
           {"no-vrsp", base, seconds, Grouping::kProduction},
-          {"two-chunks", with([](PlanOptions& o) { o.chunks = 2; }), seconds},
+          {"four-chunks", with([](PlanOptions& o) { o.chunks = 4; }), seconds},
           {"one-chunk", with([](PlanOptions& o) { o.chunks = 1; }), seconds},
           {"flops", base, flops_cost},
           {"refetch", with([](PlanOptions& o) { o.backward = BackwardMode::kRefetch; }), seconds},

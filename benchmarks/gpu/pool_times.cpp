@@ -37,6 +37,7 @@ struct Options {
   bool one_queue = false;
   std::int32_t rounds = 1;
   std::int64_t scratch_mb = 2048;
+  std::int32_t host_layers = 4;
 };
 
 /// What the workers write for all to read.
@@ -99,7 +100,8 @@ void run_worker(std::int32_t worker, const std::vector<MethodPlans>& methods,
                 const Options& options, Endpoints& endpoints, Crew& crew, Board& board) {
   const std::int32_t device = worker % device_count();
   const DeviceGuard guard(device);
-  PoolWorker player(endpoints.take(worker, device), device, options.scratch_mb << 20);
+  PoolWorker player(endpoints.take(worker, device), device, options.scratch_mb << 20,
+                    options.host_layers);
   const std::vector<const PoolPlan*> plans = all_plans(methods);
   player.allocate(plans);
   const auto together = [&crew] { crew.together(); };
@@ -193,6 +195,26 @@ std::pair<double, double> speedups(const Totals& totals, const Totals& baseline)
   return {mean, most};
 }
 
+/// In all, and pool by pool: its mean and largest.
+std::string speedup_fields(const std::string& over, const Totals& totals, const Totals& baseline) {
+  const auto [mean, most] = speedups(totals, baseline);
+  return fmt::format(
+      "\"speedup_over_{0}\": {1:.3f}, \"mean_speedup_over_{0}\": {2:.3f}, "
+      "\"max_speedup_over_{0}\": {3:.3f}",
+      over, baseline.slowest_ms / totals.slowest_ms, mean, most);
+}
+
+/// Over the first method, and over `ulysses` where it is another one of them.
+std::string speedup_fields(const std::vector<MethodPlans>& methods,
+                           const std::vector<Totals>& totals, std::size_t method) {
+  std::string fields = speedup_fields(methods.front().name, totals[method], totals.front());
+  for (std::size_t m = 1; m < methods.size(); ++m) {
+    if (methods[m].name != "ulysses") continue;
+    fields += ", " + speedup_fields(methods[m].name, totals[method], totals[m]);
+  }
+  return fields;
+}
+
 void print(const std::vector<MethodPlans>& methods, Board& board, const Options& options) {
   std::vector<Totals> totals;
   std::size_t first_plan = 0;
@@ -205,22 +227,22 @@ void print(const std::vector<MethodPlans>& methods, Board& board, const Options&
   const double ideal = none.kernels_ms / study.workers();
   for (std::size_t m = 0; m < methods.size(); ++m) {
     const Totals& t = totals[m];
-    const auto [mean, most] = speedups(t, none);
     fmt::print(
         "{{\"corpus\": \"{}\", \"seq_len\": \"{}\", \"pool\": {}, \"cp\": {}, \"transport\": "
         "\"{}\", \"method\": \"{}\", \"pools\": {}, \"slowest_ms\": {:.2f}, \"over_ideal\": "
         "{:.4f}, \"exposed_share\": {:.4f}, \"kernels_over_none\": {:.4f}, \"predicted_ms\": "
         "{:.2f}, \"prediction_error\": {:.4f}, \"worst_pool_prediction_error\": {:.4f}, "
-        "\"speedup_over_{}\": {:.3f}, \"mean_speedup\": {:.3f}, \"max_speedup\": {:.3f}, "
-        "\"worst_pool_ms\": {:.2f}, \"gb\": {:.2f}, \"host_us\": {:.0f}, \"idle_host_us\": {:.0f}, "
+        "{}, \"mean_pool_ms\": {:.2f}, \"worst_pool_ms\": {:.2f}, \"gb\": {:.2f}, \"host_us\": "
+        "{:.0f}, \"idle_host_us\": {:.0f}, "
         "\"host_attention_us\": "
         "{:.0f}, \"host_exchange_us\": {:.0f}}}\n",
         study.corpus, study.seq_len, study.pool, study.cp, options.transport, methods[m].name,
         t.pool_ms.size(), t.slowest_ms, t.slowest_ms / ideal, t.exposed_ms / t.slowest_ms,
         t.kernels_ms / none.kernels_ms, t.predicted_ms, t.predicted_ms / t.slowest_ms - 1,
-        t.worst_prediction, methods.front().name, none.slowest_ms / t.slowest_ms, mean, most,
-        t.worst_pool_ms, static_cast<double>(t.bytes) * 1e-9, t.host_us, t.idle_host_us,
-        t.host_attention_us, t.host_exchange_us);
+        t.worst_prediction, speedup_fields(methods, totals, m),
+        t.slowest_ms / static_cast<double>(t.pool_ms.size()), t.worst_pool_ms,
+        static_cast<double>(t.bytes) * 1e-9, t.host_us, t.idle_host_us, t.host_attention_us,
+        t.host_exchange_us);
   }
   std::int64_t builds = 0;
   for (std::size_t worker = 0; worker < board.workers; ++worker) builds += board.builds[worker];
@@ -267,6 +289,8 @@ int main(int argc, char** argv) {
   app.add_option("--rounds", options.rounds, "Timed rounds")->check(CLI::PositiveNumber);
   app.add_option("--scratch-mb", options.scratch_mb, "Bound of the attention backend's scratch")
       ->check(CLI::PositiveNumber);
+  app.add_option("--host-layers", options.host_layers, "In a row, to time the host; 0: not at all")
+      ->check(CLI::NonNegativeNumber);
   app.add_flag("--one-queue", options.one_queue, "peer: the order that is right on one queue");
   app.add_option("--transport", options.transport, "peer: processes; threads; nccl")
       ->check(CLI::IsMember({"peer", "threads", "nccl"}));

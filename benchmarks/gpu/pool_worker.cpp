@@ -118,8 +118,9 @@ std::int64_t free_bytes() {
 }  // namespace
 
 PoolWorker::PoolWorker(std::unique_ptr<Transport> transport, std::int32_t device,
-                       std::int64_t scratch_bytes)
-    : transport_(std::move(transport)),
+                       std::int64_t scratch_bytes, std::int32_t host_layers)
+    : host_layers_(host_layers),
+      transport_(std::move(transport)),
       device_(device),
       stream_(device),
       attention_(device, {scratch_bytes, false}) {}
@@ -164,14 +165,20 @@ std::vector<PassTimes> PoolWorker::run(const PoolPlan& plan, std::size_t layers,
   Pipeliner pipeliner(plan, context);
   std::vector<PassTimes> times;
   for (std::size_t layer = 0; layer < layers; ++layer) {
-    times.push_back(run_layer(pipeliner, host, together));
+    times.push_back(run_layer(pipeliner, together));
   }
+  if (host_layers_ > 0) enqueue_in_a_row(pipeliner, host);
+  for (PassTimes& layer : times) {
+    layer.host_us = host.host_us;
+    layer.host_attention_us = host.host_attention_us;
+    layer.host_exchange_us = host.host_exchange_us;
+  }
+  transport_->take_records();
   next_step_ = context.next_step;
   return times;
 }
 
-PassTimes PoolWorker::run_layer(Pipeliner& pipeliner, PassTimes& host,
-                                const std::function<void()>& together) {
+PassTimes PoolWorker::run_layer(Pipeliner& pipeliner, const std::function<void()>& together) {
   PassTimes times;
   log_.clear();
   const std::int64_t rows = pipeliner.program().rows;
@@ -193,29 +200,24 @@ PassTimes PoolWorker::run_layer(Pipeliner& pipeliner, PassTimes& host,
     (forward ? times.forward_kernels_ms : times.backward_kernels_ms) +=
         milliseconds(event.begin, event.end);
   }
-  enqueue_in_a_row(pipeliner, host);
-  times.host_us = host.host_us;
-  times.host_attention_us = host.host_attention_us;
-  times.host_exchange_us = host.host_exchange_us;
   transport_->take_records();
   return times;
 }
 
 // A timeline is for one layer: the log is off.
 void PoolWorker::enqueue_in_a_row(Pipeliner& pipeliner, PassTimes& host) {
-  constexpr int kLayers = 4;
   log_.enable(false);
   host = {};
   {
     const Stopwatch watch(host.host_us);
-    for (int i = 0; i < kLayers; ++i) {
+    for (int i = 0; i < host_layers_; ++i) {
       pipeliner.forward(tensors_->forward(pipeliner.program().rows), scale_, saved_.get(), stream_);
     }
   }
   stream_.synchronize();
   log_.enable(true);
   for (double* sum : {&host.host_us, &host.host_attention_us, &host.host_exchange_us}) {
-    *sum /= kLayers;
+    *sum /= host_layers_;
   }
 }
 

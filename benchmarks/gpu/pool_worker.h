@@ -41,8 +41,10 @@ struct ExtraMemory {
 
 class PoolWorker {
  public:
-  /// `scratch_bytes` bounds the attention backend's.
-  PoolWorker(std::unique_ptr<Transport> transport, std::int32_t device, std::int64_t scratch_bytes);
+  /// `scratch_bytes` bounds the attention backend's; the host is timed over `host_layers` layers in
+  /// a row, if any.
+  PoolWorker(std::unique_ptr<Transport> transport, std::int32_t device, std::int64_t scratch_bytes,
+             std::int32_t host_layers);
 
   /// Memory for the largest of the plans.
   void allocate(const std::vector<const PoolPlan*>& plans);
@@ -59,9 +61,10 @@ class PoolWorker {
   std::int64_t graph_builds() const { return attention_.graph_builds(); }
 
  private:
-  PassTimes run_layer(Pipeliner& pipeliner, PassTimes& host, const std::function<void()>& together);
+  PassTimes run_layer(Pipeliner& pipeliner, const std::function<void()>& together);
   void enqueue_in_a_row(Pipeliner& pipeliner, PassTimes& host);
 
+  std::int32_t host_layers_;
   std::unique_ptr<Transport> transport_;
   std::int32_t device_;
   CudaStream stream_;
