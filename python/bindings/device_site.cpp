@@ -80,7 +80,8 @@ class DeviceSite final : public Site {
  public:
   DeviceSite(const DevicePlace& place, const TransportOptions& options, const Kernels& kernels)
       : device_(checked(place.device)),
-        attention_(plug_in(kernels, std::make_unique<CudnnAttention>(device_), device_,
+        cudnn_(new CudnnAttention(device_)),
+        attention_(plug_in(kernels, std::unique_ptr<AttentionBackend>(cudnn_), device_,
                            [](Stream&, const std::function<void()>& work) { work(); })),
         relays_(device_),
         transport_(make_transport(place, options)) {}
@@ -89,6 +90,7 @@ class DeviceSite final : public Site {
   AttentionBackend& attention() override { return *attention_; }
   Stream* relays() override { return &relays_; }
   bool blocks() const override { return false; }
+  std::int64_t graph_builds() const override { return cudnn_->graph_builds(); }
 
   Stream& stream(std::uintptr_t handle) override {
     std::unique_ptr<CudaStream>& stream = streams_[handle];
@@ -100,6 +102,7 @@ class DeviceSite final : public Site {
 
  private:
   std::int32_t device_;
+  CudnnAttention* cudnn_;  // attention_'s, or beneath it
   std::unique_ptr<AttentionBackend> attention_;
   CudaStream relays_;
   std::map<std::uintptr_t, std::unique_ptr<CudaStream>> streams_;  // the framework's, by handle

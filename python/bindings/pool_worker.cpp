@@ -66,7 +66,8 @@ std::unique_ptr<Site> make_host_site(std::unique_ptr<Transport> transport, Kerne
 
 PoolWorker::PoolWorker(std::unique_ptr<Site> site)
     : site_(std::move(site)),
-      context_{site_->attention(), site_->transport(), log_, 0, site_->relays()} {
+      context_{site_->attention(), site_->transport(), log_, 0, site_->relays()},
+      graph_builds_(site_->graph_builds()) {
   log_.enable(site_->blocks());
 }
 
@@ -152,6 +153,8 @@ PassFigures PoolWorker::take_figures(std::uintptr_t stream) {
     if (measures()) site_->stream(stream).synchronize();
     collect();
   }
+  const std::int64_t builds = site_->graph_builds();
+  figures_.graphs_built = builds - std::exchange(graph_builds_, builds);
   return std::exchange(figures_, {});
 }
 

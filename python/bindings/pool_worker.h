@@ -35,6 +35,8 @@ class Site {
   virtual Stream* relays() = 0;
   /// Whether passes are done on return, as CPU tensors must be.
   virtual bool blocks() const = 0;
+  /// Of cuDNN, in this process so far.
+  virtual std::int64_t graph_builds() const { return 0; }
 };
 
 /// `kernels`: instead of the reference attention, unless null.
@@ -54,6 +56,7 @@ struct PassFigures {
   std::int64_t passes = 0;
   std::int64_t bytes_sent = 0;
   std::int64_t bytes_received = 0;
+  std::int64_t graphs_built = 0;  ///< by the process, for shapes that it had not met before
   // On a GPU only of passes that were measured:
   double compute_seconds = 0;  ///< of attention on this worker
   double pass_seconds = 0;     ///< in passes, waiting among it
@@ -117,6 +120,7 @@ class PoolWorker {
   std::unique_ptr<Site> site_;       // below what its streams write into
   WorkerContext context_;
   PassFigures figures_;
+  std::int64_t graph_builds_;  // when figures were last taken
   bool measuring_ = false;
   bool recording_ = false;
   WorkerTrace timeline_;

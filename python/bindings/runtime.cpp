@@ -75,6 +75,7 @@ nb::dict as_dict(const PassFigures& figures) {
   dict["passes"] = figures.passes;
   dict["bytes_sent"] = figures.bytes_sent;
   dict["bytes_received"] = figures.bytes_received;
+  dict["graphs_built"] = figures.graphs_built;
   dict["compute_seconds"] = figures.compute_seconds;
   dict["pass_seconds"] = figures.pass_seconds;
   return dict;

@@ -57,7 +57,7 @@ class Pool:
       transport: on GPUs, "peer", copy engines over CUDA IPC, within one host; "nccl"; or "auto",
         copy engines within each host and NCCL between hosts.
       one_queue: on GPUs, keep to an order of exchanges that is right also where all streams share a
-        hardware queue. Guests of a busy rank then wait for it unless plans have at most 2 chunks.
+        hardware queue. Guests of a busy rank then wait for it if plans have more than 2 chunks.
         None: on all ranks, if CUDA_DEVICE_MAX_CONNECTIONS is below 8, CUDA's default, on any.
       kernels: an object that computes attention instead of cuDNN and the CPU's reference: see
         `libra.kernels`. The same on every rank.
@@ -262,7 +262,8 @@ class Pool:
         Means over the plans used: `skew` (slowest rank over the mean if nothing moved), `balance`
         (the same as planned), `tiles_moved`. Sums on this rank: `passes`, `bytes_sent`,
         `bytes_received`; if measured, `compute_seconds`, `pass_seconds` and `exposed_seconds` (in
-        passes and not computing).
+        passes and not computing). On GPUs `graphs_built`, by this process for shapes of attention
+        that it had not met: 0 once training is warm.
         """
         figures = self._core.take_figures(self._stream())
         if self._measures:
@@ -270,6 +271,8 @@ class Pool:
                 0.0, figures["pass_seconds"] - figures["compute_seconds"])
         else:
             del figures["pass_seconds"], figures["compute_seconds"]
+        if self.device.type != "cuda":
+            del figures["graphs_built"]
         used, self._used = self._used, collections.Counter()
         plans = used.pop("plans", 0)
         figures.update({name: total / plans for name, total in used.items()})
