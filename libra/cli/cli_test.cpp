@@ -54,7 +54,7 @@ TEST(CliTest, HelpOfPlanAndRunHasEveryDefaultAndWhatIsRequired) {
                                            "--model NAME=qwen3-8b",
                                            "--block SIZE=4K",
                                            "--head-shards N=2",
-                                           "--chunks N=4",
+                                           "--chunks N=2",
                                            "--backward MODE=keep",
                                            "--home NAME=contiguous",
                                            "--tau X=0.03",

@@ -22,7 +22,7 @@ struct PoolOptions {
   std::int32_t pool = 0;
   std::int64_t block = 4096;
   std::int32_t head_shards = 2;
-  std::int32_t chunks = 4;
+  std::int32_t chunks = 2;
   std::optional<Grouping> grouping;  ///< none: as Job::grouping
   bool by_load = false;              ///< pools in the order of their load
   std::vector<PlacerKind> placers;   ///< empty: the command's default

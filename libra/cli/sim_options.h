@@ -30,7 +30,7 @@ struct SimOptions {
   std::optional<std::int32_t> pool;    ///< none: min(8, DP)
   std::int64_t block = 4096;
   std::int32_t head_shards = 2;
-  std::int32_t chunks = 4;
+  std::int32_t chunks = 2;
   std::int32_t tau_ppm = 30'000;
   HomeKind home = HomeKind::kContiguous;
   PlacerKind placer = PlacerKind::kBalanced;

@@ -82,7 +82,9 @@ struct PlanOptions {
 
   std::int64_t block_tokens = 4096;  ///< B: small blocks balance better, large ones move less
   std::int32_t head_shards = 2;      ///< H, over the whole sequence's heads
-  std::int32_t chunks = 4;  ///< M: exposed communication falls as 1/M, launches grow with M
+  /// M: with two, both chunks leave before anything is computed; more are for slow links, and cost
+  /// launches. A guest waits for others from the third on (docs/design.md).
+  std::int32_t chunks = 2;
 
   PlacerKind placer = PlacerKind::kBalanced;
   Fetch fetch = Fetch::kPrefix;

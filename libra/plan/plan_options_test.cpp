@@ -74,9 +74,9 @@ INSTANTIATE_TEST_SUITE_P(
                    "nearest legal value 2 or 4"},
         BrokenRule{"DefaultsThatDoNotFitSaySo",
                    [](PlanOptions& o) {
-                     o.shape = {4, 2, 8, 8};
+                     o.shape = {2, 2, 8, 8};
                    },
-                   "chunks M 4 (the default) does not cut a shard of 2 query heads, q_heads 4 / "
+                   "chunks M 2 (the default) does not cut a shard of 1 query heads, q_heads 2 / "
                    "head_shards H 2 (the default), into"},
         BrokenRule{"MoreChunksThanHeads", [](PlanOptions& o) { o.chunks = 64; },
                    "nearest legal value 16"},

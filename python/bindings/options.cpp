@@ -154,7 +154,7 @@ constexpr const char* kSignature =
     "value_dim: int | None = None, dtype: str = 'bf16', cp: int = 1, tp: int = 1, "
     "home: str = 'contiguous', explicit_runs: collections.abc.Sequence[collections.abc.Sequence["
     "collections.abc.Sequence[tuple[int, int]]]] = [], block_tokens: int = 4096, "
-    "head_shards: int = 2, chunks: int = 4, placer: str = 'balanced', fetch: str | None = None, "
+    "head_shards: int = 2, chunks: int = 2, placer: str = 'balanced', fetch: str | None = None, "
     "tau: float = 0.03, backward: str = 'keep', return_lse: bool = False, "
     "local_first: bool = True, max_tile_pairs: int = 0, gpus_per_node: int = 8, "
     "node_fetch: bool = False, inter_node_weight: int = 0, search_us: int = 0) -> None";

@@ -26,7 +26,7 @@ def test_options_have_the_defaults_of_the_core():
     made = libra.PlanOptions(q_heads=32, kv_heads=8, head_dim=128)
     assert (made.value_dim, made.dtype, made.home, made.placer) == (
         128, "bf16", "contiguous", "balanced")
-    assert (made.head_shards, made.chunks, made.fetch, made.backward) == (2, 4, "prefix", "keep")
+    assert (made.head_shards, made.chunks, made.fetch, made.backward) == (2, 2, "prefix", "keep")
     assert made.tau == pytest.approx(0.03)
     assert made == eval(repr(made), {"PlanOptions": libra.PlanOptions})
 
@@ -95,9 +95,9 @@ def test_long_values_are_cut_short_and_kept_on_a_line():
 
 
 def test_defaults_that_do_not_fit_are_called_by_their_names():
-    made = libra.PlanOptions(q_heads=4, kv_heads=2, head_dim=8)
+    made = libra.PlanOptions(q_heads=2, kv_heads=2, head_dim=8)
     with pytest.raises(libra.ConfigError, match=re.escape(
-            "chunks M 4 (the default) does not cut a shard of 2 query heads, q_heads 4 / "
+            "chunks M 2 (the default) does not cut a shard of 1 query heads, q_heads 2 / "
             "head_shards H 2 (the default), into")):
         libra.make_plan(made, [libra.PackedSequence(8, [8])])
 
