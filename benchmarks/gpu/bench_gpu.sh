@@ -47,13 +47,16 @@ timed() { # timed <program> <arguments...>
 
 # All at once: nothing here is a matter of time, and the GPUs have room for it.
 checks() {
-  local test running=()
+  local test running=() logs
+  logs=$(mktemp -d)
   for test in libra_transport_peer_test libra_transport_peer_process_test \
     libra_transport_nccl_test libra_gpu_pool_test libra_gpu_process_pool_test; do
-    timed "$test" --gtest_brief=1 &
+    timed "$test" --gtest_brief=1 >"$logs/$test" 2>&1 &
     running+=($!)
   done
   for test in "${running[@]}"; do wait "$test" || failed=1; done
+  cat "$logs"/*
+  rm -r "$logs"
 }
 
 kernels() {
@@ -75,7 +78,7 @@ pools() {
   for corpus in data/mix.npy synthetic:paper-256k; do
     for ((cp = 1; cp <= gpus; cp *= 2)); do
       methods=none,libra,one-chunk,four-chunks,faithful
-      [ "$cp" = 1 ] || methods=none,ulysses,libra,faithful
+      [ "$cp" = 1 ] || methods=none,ulysses,libra,one-chunk,four-chunks,faithful
       pool_times $((gpus / cp)) "$cp" --corpus "$corpus" --seq-len 256K --gbs $((2 * gpus)) \
         --windows 1 --host-layers 0 --methods "$methods"
     done
@@ -100,7 +103,7 @@ long() {
 
 replay() {
   timed libra replay --corpus synthetic:paper-256k --seq-len 256K --gbs 64 --dp 8 --cp 8 --pool 8 \
-    --cost seconds --tau 0.005 --device-profile "${profile:-h200}"
+    --chunks 4 --cost seconds --tau 0.005 --device-profile "${profile:-h200}"
 }
 
 [ -n "$programs" ] || build || exit 1

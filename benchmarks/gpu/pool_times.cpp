@@ -132,7 +132,9 @@ PoolResult result_of(Board& board, std::size_t plan, std::size_t round) {
   for (std::size_t worker = 0; worker < board.workers; ++worker) {
     const PassTimes& times = board.at_place(plan, round, worker);
     result.kernels_ms += times.kernels_ms();
-    if (times.host_us > result.host.host_us) result.host = times;
+    if (times.host_us + times.idle_host_us > result.host.host_us + result.host.idle_host_us) {
+      result.host = times;
+    }
     if (times.total_ms() < result.slowest_ms) continue;
     result.slowest_ms = times.total_ms();
     result.exposed_ms = times.total_ms() - times.kernels_ms();

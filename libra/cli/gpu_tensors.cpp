@@ -56,6 +56,7 @@ GpuTensors::Tensor GpuTensors::make(DType dtype, std::int32_t heads, std::int32_
   const std::int64_t bytes = rows_ * heads * dim * element_bytes(dtype);
   Tensor tensor{allocate_device(device_, bytes), {}};
   if (bytes > 0) check_cuda(cudaMemset(tensor.memory.get(), 0, at(bytes)), "cudaMemset");
+  check_cuda(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");  // else it is overtaken
   tensor.view = {tensor.memory.get(), dtype, rows_, heads, dim, std::int64_t{heads} * dim, dim};
   return tensor;
 }

@@ -1,5 +1,6 @@
 #include "python/bindings/device_site.h"
 
+#include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,8 +11,10 @@
 #include "libra/attention/cudnn/cudnn_attention.h"
 #include "libra/base/error.h"
 #include "libra/base/index.h"
+#include "libra/cuda/cuda_error.h"
 #include "libra/cuda/cuda_stream.h"
 #include "libra/cuda/device.h"
+#include "libra/cuda/device_clock.h"
 #include "libra/transport/composite/composite_transport.h"
 #include "libra/transport/composite/part_transport.h"
 #include "libra/transport/peer/peer_group.h"
@@ -84,6 +87,7 @@ class DeviceSite final : public Site {
         attention_(plug_in(kernels, std::unique_ptr<AttentionBackend>(cudnn_), device_,
                            [](Stream&, const std::function<void()>& work) { work(); })),
         relays_(device_),
+        events_(device_, EventPool::Kind::kOrderOnly),
         transport_(make_transport(place, options)) {}
 
   Transport& transport() override { return *transport_; }
@@ -91,6 +95,22 @@ class DeviceSite final : public Site {
   Stream* relays() override { return &relays_; }
   bool blocks() const override { return false; }
   std::int64_t graph_builds() const override { return cudnn_->graph_builds(); }
+
+  void passed(Stream& stream) override {
+    if (transport_->workers() == 1) return;
+    std::unique_ptr<PooledEvent>& end = ends_[&stream];
+    if (end == nullptr) end = std::make_unique<PooledEvent>(events_);
+    check_cuda(cudaEventRecord(end->get(), as_cuda(stream).get()), "cudaEventRecord");
+  }
+
+  bool is_busy() override try {
+    const DeviceGuard guard(device_);
+    transport_->poll();
+    return std::any_of(ends_.begin(), ends_.end(),
+                       [](const auto& end) { return !has_happened(end.second->get()); });
+  } catch (const std::exception&) {
+    return false;
+  }
 
   Stream& stream(std::uintptr_t handle) override {
     std::unique_ptr<CudaStream>& stream = streams_[handle];
@@ -106,7 +126,9 @@ class DeviceSite final : public Site {
   std::unique_ptr<AttentionBackend> attention_;
   CudaStream relays_;
   std::map<std::uintptr_t, std::unique_ptr<CudaStream>> streams_;  // the framework's, by handle
-  std::unique_ptr<Transport> transport_;                           // last: it uses the streams
+  EventPool events_;
+  std::map<const Stream*, std::unique_ptr<PooledEvent>> ends_;  // of each stream's last pass
+  std::unique_ptr<Transport> transport_;                        // last: it uses the streams
 };
 
 }  // namespace

@@ -110,6 +110,7 @@ void PoolWorker::run(Stream& stream, const Pass& pass) {
     throw;
   }
   ++figures_.passes;
+  site_->passed(stream);
   if (!site_->blocks()) return;
   stream.synchronize();
   collect();

@@ -37,6 +37,10 @@ class Site {
   virtual bool blocks() const = 0;
   /// Of cuDNN, in this process so far.
   virtual std::int64_t graph_builds() const { return 0; }
+  /// A pass has been enqueued on one of the streams.
+  virtual void passed(Stream& /*stream*/) {}
+  /// Whether others may still need what such passes do. Not once the pool has failed.
+  virtual bool is_busy() { return false; }
 };
 
 /// `kernels`: instead of the reference attention, unless null.
@@ -100,6 +104,8 @@ class PoolWorker {
   void record(bool on, std::uintptr_t stream);
   /// The timeline recorded so far, as Chrome trace JSON.
   std::string trace() const;
+  /// Whether passes are in flight: leaving now would fail the other workers, too.
+  bool is_busy() { return site_->is_busy(); }
   /// Waits for what is enqueued on the stream if its passes have been measured.
   PassFigures take_figures(std::uintptr_t stream);
 

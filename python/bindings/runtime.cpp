@@ -119,6 +119,15 @@ class Worker {
     worker.reset();
   }
 
+  // False, too, while a pass is being enqueued by another thread: closing breaks that off.
+  bool is_busy() {
+    if (worker_ == nullptr || !worker_->is_own()) return false;
+    return with_worker([&](PoolWorker& worker) {
+      const std::unique_lock lock(turn_, std::try_to_lock);
+      return lock.owns_lock() && worker.is_busy();
+    });
+  }
+
   std::string transport_name() const {
     return with_worker([](const PoolWorker& worker) { return worker.transport_name(); });
   }
@@ -209,6 +218,7 @@ void bind_runtime(nb::module_& module) {
       .def("record", &Worker::record, "on"_a, "stream"_a)
       .def("trace", &Worker::trace)
       .def("take_figures", &Worker::take_figures, "stream"_a)
+      .def("is_busy", &Worker::is_busy)
       .def("close", &Worker::close);
   module.def(
       "await_left_behind", &await_left_behind, nb::call_guard<nb::gil_scoped_release>(),

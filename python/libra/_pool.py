@@ -7,6 +7,7 @@ import operator
 import os
 import pickle
 import socket
+import time
 import uuid
 import weakref
 from collections.abc import Iterable
@@ -106,6 +107,7 @@ class Pool:
         self._group = self._meet(deadline) if workers > 1 else None
         self._port = None if self._group is None else TorchPort(
             self._group, dist.distributed_c10d._get_default_store(), self._key)
+        self._deadline = float(deadline)
         self._gathering = None  # the latest work of the group that is not a message
         _check_transport(transport, on_gpu)
         runner = _runner_of(kernels, self.device)
@@ -279,7 +281,16 @@ class Pool:
         return {f"libra/{name}": value for name, value in figures.items()}
 
     def close(self):
-        """Ends the pool's threads and connections. At exit it is done for you."""
+        """Ends the pool's threads and connections. At exit it is done for you. On GPUs it waits
+        for passes in flight, up to the deadline: the other ranks need them."""
+        try:
+            end = time.monotonic() + self._deadline
+            while self._core.is_busy() and time.monotonic() < end:
+                time.sleep(1e-3)
+        finally:
+            self._let_go()
+
+    def _let_go(self):
         self._core.close()
         self._witness.close()
         port, gathering = self._port, self._gathering

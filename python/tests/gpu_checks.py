@@ -98,6 +98,10 @@ def judge(rank, out, inputs, d_out):
     for tensor in inputs:
         tensor.grad = None
     out.backward(d_out)
+    compare(rank, out, inputs)
+
+
+def compare(rank, out, inputs):
     exact, torchs = rank.reference(torch.float32), rank.reference(torch.bfloat16)
     ours = [out.detach().float(), *(t.grad.float() for t in inputs)]
     for name, our, theirs, right in zip(("out", "dq", "dk", "dv"), ours, torchs, exact):
@@ -110,6 +114,18 @@ def attend(attention=libra.attention, **of_rank):
     q, k, v, d_out = rank.own()
     judge(rank, attention(q, k, v, plan=rank.plan), (q, k, v), d_out)
     rank.pool.close()
+
+
+def closed_at_once(late, **of_rank):
+    """A rank may close its pool with passes in flight, `late` or not, and the other's end, too."""
+    rank = Rank(deadline=20.0, **of_rank)
+    q, k, v, d_out = rank.own()
+    if rank.pool.worker == late:
+        torch.cuda._sleep(2_000_000_000)  # a second
+    out = libra.attention(q, k, v, plan=rank.plan)
+    out.backward(d_out)
+    rank.pool.close()
+    compare(rank, out, (q, k, v))
 
 
 def beside_default(**of_rank):
@@ -326,6 +342,8 @@ CHECKS = {
     "compile": functools.partial(attend, compiled),
     "side stream": functools.partial(attend, on_a_side_stream),
     "in flight": in_flight,
+    "closed at once": functools.partial(closed_at_once, 0),
+    "closed at once, late itself": functools.partial(closed_at_once, 1),
     "frozen and eval": frozen_and_eval,
     "traced": traced,
     "CPU tensors": cpu_tensors,
@@ -355,6 +373,8 @@ HOST_CHECKS = {  # over NCCL, and as between hosts
         attend, cp=2, home="zigzag-document", chunks=1, apart=True),
     "hosts P2 refetch": functools.partial(attend, backward="refetch", apart=True),
     "hosts in flight": functools.partial(in_flight, apart=True),
+    "NCCL closed at once": functools.partial(closed_at_once, 0, transport="nccl"),
+    "hosts closed at once": functools.partial(closed_at_once, 1, apart=True),
     "hosts other plans": functools.partial(other_plans, apart=True),
 }
 

@@ -13,6 +13,7 @@ import os
 import random
 import sys
 import time
+import traceback
 
 import torch
 import torch.distributed as dist
@@ -147,6 +148,15 @@ def keep_going(place, seconds, seed):
     return history
 
 
+def keep_going_aloud(*args):
+    """Says at once what is wrong: the other ranks may wait for this one."""
+    try:
+        return keep_going(*args)
+    except BaseException:
+        traceback.print_exc()
+        raise
+
+
 def check_flat(history):
     """The last third holds no more than the first half: what every process keeps has come by then.
     Returns the ranges."""
@@ -168,7 +178,7 @@ def run(place, seconds, seed):
     """A line of figures. Raises AssertionError for what is wrong or grows."""
     world = World(RANKS[place], limit=seconds + 120)
     print(f"{place}, seed {seed}", flush=True)
-    histories = world.run(keep_going, place, seconds, seed)
+    histories = world.run(keep_going_aloud, place, seconds, seed)
     world.close()
     flat = check_flat(histories[0])
     for history in histories[1:]:
