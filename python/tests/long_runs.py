@@ -105,14 +105,18 @@ def resident_mb():
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") >> 20
 
 
-def held(device, graphs):
-    """What this process holds while it has no pool."""
+def let_go(device):
     gc.collect()
-    figures = {"graphs": graphs, "files": len(os.listdir("/proc/self/fd")),
-               "threads": len(os.listdir("/proc/self/task")), "mb": resident_mb()}
     if device.type == "cuda":
         torch.cuda.synchronize()
         torch.cuda.empty_cache()
+
+
+def held(device, graphs):
+    """What this process holds while it has no pool."""
+    figures = {"graphs": graphs, "files": len(os.listdir("/proc/self/fd")),
+               "threads": len(os.listdir("/proc/self/task")), "mb": resident_mb()}
+    if device.type == "cuda":
         free, total = torch.cuda.mem_get_info()
         figures["gpu_mb"] = (total - free) >> 20
     return figures
@@ -140,8 +144,10 @@ def keep_going(place, seconds, seed):
         faulthandler.cancel_dump_traceback_later()
         graphs += pool.metrics().get("libra/graphs_built", 0)
         pool.close()
+        let_go(device)
         dist.barrier()
         history.append(held(device, graphs))
+        dist.barrier()  # ranks may share a GPU, of which all of the memory is seen
         if dist.get_rank() == 0 and place != "cpu":
             print(f"pool {len(history)}, {end - time.monotonic():.0f} s left: {history[-1]}",
                   flush=True)

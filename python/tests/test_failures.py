@@ -102,6 +102,7 @@ def test_other_costs_are_a_plan_error(worlds):
 def pool_of_gpus(**options):
     """(pool, stand-in for the worker on its GPU)."""
     device = mock.Mock()
+    device.is_busy.return_value = False
     with mock.patch.object(libra._core, "device_worker", lambda *_: device):
         pool = libra.Pool(device=f"cuda:{dist.get_rank()}", **options)
     pool._stream = lambda: 0
@@ -128,6 +129,39 @@ def test_other_plans_of_gpus_are_the_same_error(worlds):
              "a pool; the option tau is 0.1 on worker 0, 0.2 on worker 1")
     for rank, error in enumerate(worlds(2).run(gpus_agree)):
         assert error == f"worker {rank} and worker {1 - rank} {words}"
+
+
+def close_with_passes_in_flight():
+    pool, device = pool_of_gpus()
+    device.is_busy.side_effect = [True, True, False]
+    device.close.side_effect = lambda: device.is_busy.assert_has_calls([mock.call()] * 3)
+    pool.close()
+    device.close.assert_called_once()
+
+
+def close_with_passes_that_do_not_end():
+    pool, device = pool_of_gpus(deadline=0.5)
+    device.is_busy.return_value = True
+    begin = time.monotonic()
+    pool.close()
+    assert 0.5 <= time.monotonic() - begin < 20
+    device.close.assert_called_once()
+
+
+def close_and_interrupt():
+    pool, device = pool_of_gpus()
+    device.is_busy.side_effect = KeyboardInterrupt
+    with pytest.raises(KeyboardInterrupt):
+        pool.close()
+    device.close.assert_called_once()
+    with pytest.raises(libra.ConfigError, match="closed"):
+        pool._open_group()
+
+
+@pytest.mark.parametrize("ends", [close_with_passes_in_flight, close_with_passes_that_do_not_end,
+                                  close_and_interrupt])
+def test_a_pool_of_gpus_waits_for_its_passes_and_is_let_go(worlds, ends):
+    worlds(2).run(ends)
 
 
 def die_before_gpus_agree():
@@ -362,7 +396,7 @@ def reach(transport, hosts, change_transport=False):
 
     def device_worker(*args):
         made.append(args)
-        return mock.Mock()
+        return mock.Mock(**{"is_busy.return_value": False})
 
     rank = dist.get_rank()
     transport = "peer" if change_transport and rank == 1 else transport
