@@ -122,9 +122,10 @@ void run_worker(std::int32_t worker, const std::vector<MethodPlans>& methods,
 /// One pool in the round whose slowest worker is the median one.
 struct PoolResult {
   double slowest_ms = 0;
-  double kernels_ms = 0;  ///< of all workers
-  double exposed_ms = 0;  ///< the slowest worker's time outside its kernels
-  PassTimes host;         ///< the longest host times
+  double kernels_ms = 0;    ///< of all workers
+  double exposed_ms = 0;    ///< the slowest worker's time outside its kernels
+  PassTimes host;           ///< the host times of the worker whose layers in a row took the longest
+  double idle_host_us = 0;  ///< the longest
 };
 
 PoolResult result_of(Board& board, std::size_t plan, std::size_t round) {
@@ -132,9 +133,8 @@ PoolResult result_of(Board& board, std::size_t plan, std::size_t round) {
   for (std::size_t worker = 0; worker < board.workers; ++worker) {
     const PassTimes& times = board.at_place(plan, round, worker);
     result.kernels_ms += times.kernels_ms();
-    if (times.host_us + times.idle_host_us > result.host.host_us + result.host.idle_host_us) {
-      result.host = times;
-    }
+    if (times.host_us > result.host.host_us) result.host = times;
+    result.idle_host_us = std::max(result.idle_host_us, times.idle_host_us);
     if (times.total_ms() < result.slowest_ms) continue;
     result.slowest_ms = times.total_ms();
     result.exposed_ms = times.total_ms() - times.kernels_ms();
@@ -176,7 +176,7 @@ Totals totals_of(const MethodPlans& method, Board& board, std::size_t first_plan
     totals.worst_prediction =
         std::max(totals.worst_prediction, std::abs(method.predicted_ms[i] / pool.slowest_ms - 1));
     totals.host_us += pool.host.host_us / pools;
-    totals.idle_host_us += pool.host.idle_host_us / pools;
+    totals.idle_host_us += pool.idle_host_us / pools;
     totals.host_attention_us += pool.host.host_attention_us / pools;
     totals.host_exchange_us += pool.host.host_exchange_us / pools;
     totals.bytes +=
@@ -217,6 +217,17 @@ std::string speedup_fields(const std::vector<MethodPlans>& methods,
   return fields;
 }
 
+/// What was measured of the host.
+std::string host_fields(const Totals& totals, bool in_a_row) {
+  std::string fields = fmt::format("\"idle_host_us\": {:.0f}", totals.idle_host_us);
+  if (in_a_row) {
+    fields += fmt::format(
+        ", \"host_us\": {:.0f}, \"host_attention_us\": {:.0f}, \"host_exchange_us\": {:.0f}",
+        totals.host_us, totals.host_attention_us, totals.host_exchange_us);
+  }
+  return fields;
+}
+
 void print(const std::vector<MethodPlans>& methods, Board& board, const Options& options) {
   std::vector<Totals> totals;
   std::size_t first_plan = 0;
@@ -234,17 +245,13 @@ void print(const std::vector<MethodPlans>& methods, Board& board, const Options&
         "\"{}\", \"method\": \"{}\", \"pools\": {}, \"slowest_ms\": {:.2f}, \"over_ideal\": "
         "{:.4f}, \"exposed_share\": {:.4f}, \"kernels_over_none\": {:.4f}, \"predicted_ms\": "
         "{:.2f}, \"prediction_error\": {:.4f}, \"worst_pool_prediction_error\": {:.4f}, "
-        "{}, \"mean_pool_ms\": {:.2f}, \"worst_pool_ms\": {:.2f}, \"gb\": {:.2f}, \"host_us\": "
-        "{:.0f}, \"idle_host_us\": {:.0f}, "
-        "\"host_attention_us\": "
-        "{:.0f}, \"host_exchange_us\": {:.0f}}}\n",
+        "{}, \"mean_pool_ms\": {:.2f}, \"worst_pool_ms\": {:.2f}, \"gb\": {:.2f}, {}}}\n",
         study.corpus, study.seq_len, study.pool, study.cp, options.transport, methods[m].name,
         t.pool_ms.size(), t.slowest_ms, t.slowest_ms / ideal, t.exposed_ms / t.slowest_ms,
         t.kernels_ms / none.kernels_ms, t.predicted_ms, t.predicted_ms / t.slowest_ms - 1,
         t.worst_prediction, speedup_fields(methods, totals, m),
         t.slowest_ms / static_cast<double>(t.pool_ms.size()), t.worst_pool_ms,
-        static_cast<double>(t.bytes) * 1e-9, t.host_us, t.idle_host_us, t.host_attention_us,
-        t.host_exchange_us);
+        static_cast<double>(t.bytes) * 1e-9, host_fields(t, options.host_layers > 0));
   }
   std::int64_t builds = 0;
   for (std::size_t worker = 0; worker < board.workers; ++worker) builds += board.builds[worker];

@@ -29,7 +29,7 @@ CHECKED = 10  # every so many steps
 LEAST_POOLS = 3  # however long they take
 LONG_STEP = 45  # seconds: most are graphs of shapes that no step has had before
 SLACK = {"files": 0, "threads": 0, "mb": 48, "gpu_mb": 64}
-GRAPH_MB = 2.0  # of the process's memory, for good: cuDNN's plan of a shape
+GRAPH_MB = 2  # of the process's memory, for good: cuDNN's plan of a shape
 HOMES = ["contiguous", "zigzag-row", "zigzag-document"]
 
 
@@ -164,8 +164,8 @@ def keep_going_aloud(*args):
 
 
 def check_flat(history):
-    """The last third holds no more than the first half: what every process keeps has come by then.
-    Returns the ranges."""
+    """The last third holds no more than the first half: what every process keeps has come by then,
+    but for graphs. Returns the ranges, of memory besides these."""
     said = []
     for name in SLACK:
         values = [held_then[name] for held_then in history if name in held_then]
