@@ -33,6 +33,9 @@ class BackwardKernel {
         dv_(kTileKeys, tensors.v.dim),
         state_(2, kBlockRows) {}
 
+  /// What the next blocks are of: tensors of other rows, of the same dimensions.
+  void set_tensors(const BackwardTensors& tensors) { tensors_ = tensors; }
+
   void run(const RowBlock& block) {
     if (block.keys() == 0) return;
     begin(block);
@@ -112,7 +115,7 @@ class BackwardKernel {
     for (std::int64_t c = 0; c < tensors_.dq.dim; ++c) to[c] += from[c] * scale_;
   }
 
-  const BackwardTensors& tensors_;
+  BackwardTensors tensors_;
   const TileMath<Acc>& math_ = tile_math<Acc>();
   Acc scale_;
   Tile<Acc> q_, q_transposed_;  // scaled, which is what dK needs, too
@@ -127,6 +130,16 @@ template <typename Storage>
 void add_gradients(const AttentionCall& call, const BackwardTensors& tensors) {
   BackwardKernel<Storage> kernel(tensors, call.softmax_scale);
   for_each_row_block(call, [&kernel](const RowBlock& block) { kernel.run(block); });
+}
+
+// The call with room for one entry, which tensors of its own begin with.
+AttentionCall call_of_one(const AttentionCall& call) {
+  AttentionCall one;
+  one.entries.resize(1);
+  one.q_heads = call.q_heads;
+  one.kv_heads = call.kv_heads;
+  one.softmax_scale = call.softmax_scale;
+  return one;
 }
 
 // What an entry takes of a tensor.
@@ -172,9 +185,12 @@ class Sums {
   TensorView view_;
 };
 
-// No gradient has a second source: the sums of one entry are final.
+// No gradient has a second source: the sums of one entry are final. A call may have 70,000 entries,
+// so nothing but those sums is made anew for each.
 template <typename Storage>
 void write_gradients(const AttentionCall& call, const BackwardTensors& tensors) {
+  BackwardKernel<Storage> kernel(tensors, call.softmax_scale);
+  AttentionCall one = call_of_one(call);
   for (const Entry& entry : call.entries) {
     const BackwardTensors written = part_of(tensors, call, entry);
     const Sums<Accumulation<Storage>> dq(written.dq), dk(written.dk), dv(written.dv);
@@ -182,10 +198,9 @@ void write_gradients(const AttentionCall& call, const BackwardTensors& tensors) 
     summed.dq = dq.view();
     summed.dk = dk.view();
     summed.dv = dv.view();
-    AttentionCall alone = call;
-    alone.entries = {{0, entry.queries, 0, entry.keys, 0, 0, entry.mask}};
-    alone.q_head_shift = alone.kv_head_shift = 0;
-    add_gradients<Storage>(alone, summed);
+    one.entries[0] = {0, entry.queries, 0, entry.keys, 0, 0, entry.mask};
+    kernel.set_tensors(summed);
+    for_each_row_block(one, [&kernel](const RowBlock& block) { kernel.run(block); });
     run_convert(summed.dq, written.dq);
     run_convert(summed.dk, written.dk);
     run_convert(summed.dv, written.dv);
