@@ -112,8 +112,10 @@ class Dense {
   void score(const Row& row) {
     const double* const q = problem_.q.vector(row.q_row, row.q_head);
     p_.assign(static_cast<std::size_t>(row.entry->keys), -std::numeric_limits<Real>::infinity());
+    seen_.clear();
     for (std::int64_t key = 0; key < row.entry->keys; ++key) {
       if (!sees(*row.entry, row.query, key)) continue;
+      seen_.push_back(key);
       const double* const k = problem_.k.vector(row.kv_row + key, row.kv_head);
       p_[at(key)] = Arithmetic::store(scale_ * dot<Real>(q, k, problem_.q.dim));
       grow(magnitudes_.lse,
@@ -136,17 +138,21 @@ class Dense {
   }
 
   void output(const Row& row) {
-    double* const o = results_.o.vector(row.q_row, row.q_head);
-    for (std::int32_t c = 0; c < problem_.v.dim; ++c) {
-      Real sum{0};
-      double terms = 0;
-      for (std::int64_t key = 0; key < row.entry->keys; ++key) {
-        const double v = problem_.v.vector(row.kv_row + key, row.kv_head)[c];
-        sum += p_[at(key)] * static_cast<Real>(v);
-        terms += static_cast<double>(p_[at(key)]) * std::abs(v);
+    const auto columns = static_cast<std::size_t>(problem_.v.dim);
+    std::vector<Real> sums(columns, Real{0});
+    std::vector<double> terms(columns, 0);
+    for (const std::int64_t key : seen_) {
+      const double* const v = problem_.v.vector(row.kv_row + key, row.kv_head);
+      const Real p = p_[at(key)];
+      for (std::size_t c = 0; c < columns; ++c) {
+        sums[c] += p * static_cast<Real>(v[c]);
+        terms[c] += static_cast<double>(p) * std::abs(v[c]);
       }
-      o[c] = static_cast<double>(Arithmetic::store(sum));
-      grow(magnitudes_.o, terms);
+    }
+    double* const o = results_.o.vector(row.q_row, row.q_head);
+    for (std::size_t c = 0; c < columns; ++c) {
+      o[c] = static_cast<double>(Arithmetic::store(sums[c]));
+      grow(magnitudes_.o, terms[c]);
     }
   }
 
@@ -165,9 +171,9 @@ class Dense {
     std::vector<double> terms(p_.size());
     Real mean{0};
     double mean_terms = 0;
-    for (std::size_t j = 0; j < p_.size(); ++j) {
-      const double* const v =
-          problem_.v.vector(row.kv_row + static_cast<std::int64_t>(j), row.kv_head);
+    for (const std::int64_t key : seen_) {
+      const std::size_t j = at(key);
+      const double* const v = problem_.v.vector(row.kv_row + key, row.kv_head);
       d_p[j] = Arithmetic::store(dot<Real>(d_o, v, problem_.v.dim));
       terms[j] = absolute_dot(d_o, v, problem_.v.dim);
       mean += p_[j] * d_p[j];
@@ -176,11 +182,12 @@ class Dense {
     if constexpr (Arithmetic::kBackwardFromStored) {
       mean = dot<Real>(d_o, results_.o.vector(row.q_row, row.q_head), problem_.v.dim);
     }
-    for (std::size_t j = 0; j < p_.size(); ++j) {
+    for (const std::int64_t key : seen_) {
+      const std::size_t j = at(key);
       const Real d_s = Arithmetic::store(p_[j] * (d_p[j] - mean));
-      add_gradients(row, static_cast<std::int64_t>(j), d_s,
-                    static_cast<double>(p_[j]) * (terms[j] + mean_terms));
+      add_gradients(row, key, d_s, static_cast<double>(p_[j]) * (terms[j] + mean_terms));
     }
+    grow_key_gradients(row, d_o);
   }
 
   void add_gradients(const Row& row, std::int64_t key, Real d_s, double d_s_terms) {
@@ -193,8 +200,17 @@ class Dense {
     accumulate(sums.dv.vector(row.kv_row + key, row.kv_head), p_[at(key)], d_o, problem_.v.dim);
     const double scaled = d_s_terms * std::abs(problem_.call.softmax_scale);
     grow(magnitudes_.dq, scaled * largest(k, problem_.q.dim));
-    grow(magnitudes_.dk, scaled * largest(q, problem_.q.dim));
-    grow(magnitudes_.dv, static_cast<double>(p_[at(key)]) * largest(d_o, problem_.v.dim));
+    grow(largest_d_s_, scaled);
+  }
+
+  // What the row's keys have in common.
+  void grow_key_gradients(const Row& row, const double* d_o) {
+    const double* const q = problem_.q.vector(row.q_row, row.q_head);
+    grow(magnitudes_.dk, largest_d_s_ * largest(q, problem_.q.dim));
+    largest_d_s_ = 0;
+    double largest_p = 0;
+    for (const std::int64_t key : seen_) grow(largest_p, static_cast<double>(p_[at(key)]));
+    grow(magnitudes_.dv, largest_p * largest(d_o, problem_.v.dim));
   }
 
   // Adds the part of the entry and head that `last` is the last row of, rounded, and clears it.
@@ -241,6 +257,8 @@ class Dense {
   Magnitudes magnitudes_;
   std::vector<Real> p_;  // scores, then probabilities of the row at hand
   std::vector<Real> scores_;
+  std::vector<std::int64_t> seen_;  // keys of the row at hand
+  double largest_d_s_ = 0;          // of its terms
 };
 
 }  // namespace

@@ -60,14 +60,6 @@ HostTensor::HostTensor(DType type, std::int64_t num_rows, std::int32_t num_heads
       dim(num_dims),
       values(static_cast<std::size_t>(num_rows * num_heads * num_dims), value) {}
 
-double* HostTensor::vector(std::int64_t row, std::int64_t head) {
-  return values.data() + (row * heads + head) * dim;
-}
-
-const double* HostTensor::vector(std::int64_t row, std::int64_t head) const {
-  return values.data() + (row * heads + head) * dim;
-}
-
 void randomize(HostTensor& tensor, double amplitude, Rng& rng) {
   for (double& value : tensor.values) value = round_to(tensor.dtype, amplitude * rng.normal());
 }

@@ -26,8 +26,12 @@ struct HostTensor {
   HostTensor(DType type, std::int64_t num_rows, std::int32_t num_heads, std::int32_t num_dims,
              double value = 0.0);
 
-  double* vector(std::int64_t row, std::int64_t head);
-  const double* vector(std::int64_t row, std::int64_t head) const;
+  double* vector(std::int64_t row, std::int64_t head) {
+    return values.data() + (row * heads + head) * dim;
+  }
+  const double* vector(std::int64_t row, std::int64_t head) const {
+    return values.data() + (row * heads + head) * dim;
+  }
 };
 
 /// Normal values times `amplitude`, rounded to the tensor's dtype.
