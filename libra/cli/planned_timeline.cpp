@@ -10,26 +10,27 @@ namespace {
 
 std::int64_t nanoseconds(double seconds) { return std::llround(seconds * 1e9); }
 
-// Interval 0 is the local work; the last one comes after all exchange.
-std::string name_of(const char* pass, std::size_t interval, std::size_t intervals) {
-  if (interval == 0) return fmt::format("{} local", pass);
-  if (interval + 1 == intervals) return fmt::format("{} additions", pass);
-  return fmt::format("{} chunk {}", pass, interval - 1);
+// Of computation: span 0 is the local work, the last one comes after all exchange.
+std::string name_of(const char* pass, std::size_t span, std::size_t spans) {
+  if (span == 0) return fmt::format("{} local", pass);
+  if (span + 1 == spans) return fmt::format("{} additions", pass);
+  return fmt::format("{} chunk {}", pass, span - 1);
 }
 
-void add_slice(TraceTrack& track, const std::string& name, double begin_s, double end_s) {
-  if (end_s > begin_s) track.slices.push_back({name, nanoseconds(begin_s), nanoseconds(end_s), {}});
+void add_slice(TraceTrack& track, const std::string& name, const TimeSpan& span, double offset_s) {
+  if (span.end_s <= span.begin_s) return;
+  track.slices.push_back(
+      {name, nanoseconds(offset_s + span.begin_s), nanoseconds(offset_s + span.end_s), {}});
 }
 
-void add_pass(const char* pass, const std::vector<PassInterval>& intervals, double offset_s,
-              TraceTrack& compute, TraceTrack& exchange) {
-  for (std::size_t i = 0; i < intervals.size(); ++i) {
-    const PassInterval& interval = intervals[i];
-    const double begin = offset_s + interval.begin_s;
-    add_slice(compute, name_of(pass, i, intervals.size()), begin,
-              offset_s + interval.compute_end_s);
-    add_slice(exchange, fmt::format("{} exchange {}", pass, i), begin,
-              offset_s + interval.exchange_end_s);
+void add_pass(const char* pass, const PassTimeline& timeline, double offset_s, TraceTrack& compute,
+              TraceTrack& exchange) {
+  const std::size_t spans = timeline.compute.size();
+  for (std::size_t i = 0; i < spans; ++i) {
+    add_slice(compute, name_of(pass, i, spans), timeline.compute[i], offset_s);
+  }
+  for (std::size_t i = 0; i < timeline.exchange.size(); ++i) {
+    add_slice(exchange, fmt::format("{} exchange {}", pass, i), timeline.exchange[i], offset_s);
   }
 }
 
@@ -39,7 +40,7 @@ TraceProcess planned_timeline(const std::string& name,
                               const std::vector<WorkerSchedule>& schedule) {
   double forward_end_s = 0;
   for (const WorkerSchedule& worker : schedule) {
-    forward_end_s = std::max(forward_end_s, worker.forward.back().end_s());
+    forward_end_s = std::max(forward_end_s, worker.forward.end_s());
   }
   TraceProcess process{name, {}};
   for (std::size_t w = 0; w < schedule.size(); ++w) {

@@ -7,10 +7,12 @@ namespace {
 
 TEST(PlannedTimeline, ShowsComputationBesideExchangeAndBackwardAfterTheSlowestForward) {
   // Worker 0: local 2 ms, one chunk of 3 under an exchange of 1, return 1. Worker 1 only computes.
-  const WorkerSchedule busy{{{0, 0.002, 0}, {0.002, 0.005, 0.003}, {0.005, 0.005, 0.006}},
-                            {{0, 0.001, 0}, {0.001, 0.001, 0.001}, {0.001, 0.001, 0.001}}};
-  const WorkerSchedule alone{{{0, 0.001, 0}, {0.001, 0.001, 0.001}, {0.001, 0.001, 0.001}},
-                             {{0, 0.004, 0}, {0.004, 0.004, 0.004}, {0.004, 0.005, 0.004}}};
+  const WorkerSchedule busy{
+      {{{0, 0.002}, {0.002, 0.005}, {0.006, 0.006}}, {{0, 0}, {0.002, 0.003}, {0.005, 0.006}}},
+      {{{0, 0.001}, {0.001, 0.001}, {0.001, 0.001}}, {{0, 0}, {0.001, 0.001}, {0.001, 0.001}}}};
+  const WorkerSchedule alone{
+      {{{0, 0.001}, {0.001, 0.001}, {0.001, 0.001}}, {{0, 0}, {0, 0}, {0.001, 0.001}}},
+      {{{0, 0.004}, {0.004, 0.004}, {0.004, 0.005}}, {{0, 0}, {0, 0}, {0.004, 0.004}}}};
   const TraceProcess process = planned_timeline("reserve, planned", {busy, alone});
   ASSERT_EQ(process.tracks.size(), 4U);
   const std::vector<TraceSlice>& compute = process.tracks[0].slices;

@@ -120,7 +120,12 @@ void add_tiling_options(CLI::App& app, PoolOptions& options) {
   add_size(app, "--block", options.block, "B, most tokens of a tile")->group(group);
   add_count(app, "--head-shards", options.head_shards, "H, head shards of a sequence")
       ->group(group);
-  add_count(app, "--chunks", options.chunks, "M, head chunks of the pipeline")->group(group);
+  add_parsed(
+      app, "--chunks", [&](const std::string& text) { options.chunks = parse_count(text); },
+      "M, head chunks of the pipeline (--faithful: 4)")
+      ->type_name("N")
+      ->default_str(fmt::format("{}", PlanOptions{}.chunks))
+      ->group(group);
   add_parsed(
       app, "--backward", [&](const std::string& text) { options.backward = parse_backward(text); },
       "keep what the forward pass fetched | refetch it")
@@ -178,7 +183,6 @@ PlanOptions plan_options(const PoolOptions& options, const AttentionShape& shape
   plan.home = options.home;
   plan.block_tokens = options.block;
   plan.head_shards = options.head_shards;
-  plan.chunks = options.chunks;
   plan.placer = placer;
   plan.fetch = options.fetch.value_or(default_fetch(placer));
   plan.tau_ppm = options.tau_ppm.value_or(plan.tau_ppm);
@@ -187,7 +191,9 @@ PlanOptions plan_options(const PoolOptions& options, const AttentionShape& shape
   plan.inter_node_weight = options.inter_node_weight;
   plan.node_fetch = options.node_fetch && looks_at_links(placer);
   plan.search_us = options.search_us;
-  return options.faithful && placer == PlacerKind::kPaper ? faithful(plan) : plan;
+  if (options.faithful && placer == PlacerKind::kPaper) plan = faithful(plan);
+  plan.chunks = options.chunks.value_or(plan.chunks);
+  return plan;
 }
 
 // The head shards are ours to choose here, so that heads which do not allow it are no error.
@@ -196,7 +202,7 @@ PlacerPlan ulysses_plan(const PoolOptions& options, const AttentionShape& shape,
   plan.options.head_shards = options.cp;
   try {
     if (shape.q_heads % options.cp == 0) {
-      plan.options.chunks = largest_legal_chunks(shape, options.cp, options.chunks);
+      plan.options.chunks = largest_legal_chunks(shape, options.cp, plan.options.chunks);
     }
     check_options(plan.options, options.pool);
   } catch (const ConfigError& error) {

@@ -22,11 +22,11 @@ struct PoolOptions {
   std::int32_t pool = 0;
   std::int64_t block = 4096;
   std::int32_t head_shards = 2;
-  std::int32_t chunks = 2;
-  std::optional<Grouping> grouping;  ///< none: as Job::grouping
-  bool by_load = false;              ///< pools in the order of their load
-  std::vector<PlacerKind> placers;   ///< empty: the command's default
-  std::optional<Fetch> fetch;        ///< none: default_fetch of the placer
+  std::optional<std::int32_t> chunks;  ///< none: PlanOptions', or faithful()'s
+  std::optional<Grouping> grouping;    ///< none: as Job::grouping
+  bool by_load = false;                ///< pools in the order of their load
+  std::vector<PlacerKind> placers;     ///< empty: the command's default
+  std::optional<Fetch> fetch;          ///< none: default_fetch of the placer
   HomeKind home = HomeKind::kContiguous;
   std::int32_t gpus_per_node = 8;
   std::optional<std::int32_t> tau_ppm;

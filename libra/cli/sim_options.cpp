@@ -78,7 +78,9 @@ void add_sim_pool_options(CLI::App& app, SimOptions& options) {
   add_size(app, "--block", options.block, "B, most tokens of a tile")->group(group);
   add_count(app, "--head-shards", options.head_shards, "H, head shards of a sequence")
       ->group(group);
-  add_count(app, "--chunks", options.chunks, "M, head chunks of the pipeline")->group(group);
+  add_count(app, "--chunks", options.chunks,
+            "M, head chunks of the pipeline (libra-paper*, distca-emulated: 4)")
+      ->group(group);
   add_tau_option(app, [&](std::int32_t ppm) { options.tau_ppm = ppm; })->group(group);
   add_parsed(
       app, "--placer", [&](const std::string& text) { options.placer = parse_placer(text); },

@@ -140,6 +140,16 @@ void check_limits(const PlanOptions& options, std::int32_t replicas) {
   require_at_most("the search time in us", options.search_us, kMaxSearchUs);
 }
 
+// M 4 in all of the paper's experiments, or what the heads allow of it. Shapes and shards that are
+// none are for check_options to say.
+std::int32_t papers_chunks(const PlanOptions& options) {
+  constexpr std::int32_t kChunks = 4;
+  const AttentionShape& shape = options.shape;
+  const bool sound =
+      shape.kv_heads > 0 && shape.q_heads >= shape.kv_heads && options.head_shards > 0;
+  return sound ? largest_legal_chunks(shape, options.head_shards, kChunks) : options.chunks;
+}
+
 }  // namespace
 
 std::string_view home_name(HomeKind kind) { return name_of(kHomes, kind); }
@@ -164,6 +174,7 @@ bool looks_at_links(PlacerKind placer) {
 
 PlanOptions faithful(PlanOptions options) {
   options.placer = PlacerKind::kPaper;
+  options.chunks = papers_chunks(options);
   options.fetch = Fetch::kWhole;
   options.tau_ppm = 30'000;
   options.local_first = false;

@@ -140,7 +140,12 @@ TEST(PlanOptions, FaithfulIsThePapersSystem) {
   EXPECT_FALSE(paper.node_fetch);
   EXPECT_EQ(paper.inter_node_weight, 0);
   EXPECT_EQ(paper.search_us, 0);
+  EXPECT_EQ(paper.chunks, 4);
   EXPECT_EQ(paper.block_tokens, 8192);
+  options.shape = {6, 6, 64, 64};  // three heads a shard
+  EXPECT_EQ(faithful(options).chunks, 3);
+  options.head_shards = 0;
+  EXPECT_EQ(faithful(options).chunks, options.chunks) << "check_options says what is wrong";
 }
 
 TEST(PlanOptions, OnlyThePaperFetchesWholeGroupsByDefault) {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "libra/cost/cluster.h"
+#include "libra/sim/overlap.h"
 
 namespace libra {
 
@@ -72,6 +73,10 @@ class FlowTable {
   /// The same for a phase whose flows begin when their senders are done with the one before, which
   /// took these seconds by worker; both together.
   std::vector<double> seconds_after(std::vector<double> before, const RowBytes& row) const;
+
+  /// Who lends to whom: every flow of queries and, unless relays pass them on, of keys.
+  std::vector<Lending> lendings() const;
+  bool crosses_nodes() const;
 
   LinkBytes bytes(const RowBytes& row) const;
 

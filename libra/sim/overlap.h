@@ -1,24 +1,27 @@
-// How long a worker takes for a pass in M chunks, communication under computation.
+// How long a pass in M chunks takes on the workers of a pool, communication under computation.
 //
-//   |  local   | compute 0 | compute 1 | ... | compute M-1 |            | last |
-//   | dispatch 0| dispatch 1 | dispatch 2, return 0 | ... | return M-2 | return M-1 |
+//   compute    |  local  | chunk 0 | chunk 1 | ... | chunk M-1 |           | last |
+//   exchange   | out 0 | out 1 |     | out 2, back 0 | ... | back M-2 | back M-1 |
 //
-// While chunk i computes, chunk i + 1 comes in and chunk i - 1 goes out, on the same links. An
-// interval lasts as long as the longer of its two sides; computation with traffic beside it is
-// slowed by a share of the traffic's time. Only dispatch 0, as far as it is longer than the local
-// work, and return M - 1 are exposed by construction; the rest if links are slower than chips.
+// Phase k of the exchange takes chunk k out and brings chunk k - 2 back, on the same links. Two
+// chunks fit into a guest's memory, so phases 0 and 1 leave at once. Phase k leaves when the home's
+// guests have all computed chunk k - 2: a lane of copies goes from guest to guest in order, and
+// waits for the slowest. Phases M and M + 1, which take nothing out, follow the worker's own
+// computation: a worker's time is its own work and what that waits for, not the others' results.
+// Computation with traffic beside it is slowed by a share of the traffic's time.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 namespace libra {
 
+/// What a pass is to one worker.
 struct ChunkedPassTimes {
-  double local_s = 0;          ///< work that needs no exchange; runs first
-  double chunk_compute_s = 0;  ///< of one chunk; all are alike
-  std::vector<double>
-      exchange_s;     ///< M + 2 phases: dispatch 0, beside chunk 0 to M - 1, return M - 1
-  double last_s = 0;  ///< work on what came back: additions of gradients
+  double local_s = 0;              ///< work that needs no exchange; runs first
+  double chunk_compute_s = 0;      ///< of one chunk; all are alike
+  std::vector<double> exchange_s;  ///< M + 2 phases: until all that it sends and receives is there
+  double last_s = 0;               ///< work on what came back: additions of gradients
 
   /// Of the whole pass: computation alone.
   double compute_s() const {
@@ -26,19 +29,39 @@ struct ChunkedPassTimes {
   }
 };
 
-/// One interval of the picture, in seconds from the beginning of the pass.
-struct PassInterval {
-  double begin_s = 0;
-  double compute_end_s = 0;   ///< begin_s where nothing is computed
-  double exchange_end_s = 0;  ///< likewise
-  double end_s() const { return compute_end_s > exchange_end_s ? compute_end_s : exchange_end_s; }
+/// Some chunks of a guest need rows of a home.
+struct Lending {
+  std::int32_t home = 0;
+  std::int32_t guest = 0;
 };
 
-/// The local work, the chunks, the last return, and the last work. Requires at least three phases.
-/// `loss`: Cluster::overlap_loss.
-std::vector<PassInterval> overlapped_intervals(const ChunkedPassTimes& pass, double loss);
+/// A pass of all workers of a pool, each with equally many phases, at least three.
+struct PoolPassTimes {
+  std::vector<ChunkedPassTimes> workers;
+  std::vector<Lending> lendings;
+  /// Whether homes send as soon as guests have room (Transport::posts_ahead). Otherwise both must
+  /// have come to that chunk themselves.
+  bool posts_ahead = true;
+};
 
-/// When the last interval ends.
+/// In seconds from the beginning of the pass.
+struct TimeSpan {
+  double begin_s = 0;
+  double end_s = 0;
+};
+
+/// What one worker does when.
+struct PassTimeline {
+  std::vector<TimeSpan> compute;   ///< local work, the chunks, the last work
+  std::vector<TimeSpan> exchange;  ///< the phases; they end where their last transfer does
+
+  double end_s() const { return compute.back().end_s; }
+};
+
+/// By worker. `loss`: Cluster::overlap_loss. Linear in phases x (workers + lendings).
+std::vector<PassTimeline> overlapped_timelines(const PoolPassTimes& pass, double loss);
+
+/// When a worker without partners ends.
 double overlapped_seconds(const ChunkedPassTimes& pass, double loss);
 
 /// The same one after the other: dispatch, computation, return, nothing beside anything.

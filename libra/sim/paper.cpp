@@ -104,7 +104,6 @@ Scenario paper_scenario(const PaperWorkload& workload, const PaperOptions& optio
   scenario.plan.cp = workload.cp;
   scenario.plan.block_tokens = workload.block_tokens;
   scenario.plan.head_shards = 2;
-  scenario.plan.chunks = 4;
   scenario.seed = options.seed;
   return scenario;
 }

@@ -286,33 +286,50 @@ struct PoolPasses {
       const double slowness =
           environment.slowness(turn.first_gpu + static_cast<std::int64_t>(w), turn.step);
       const WorkerCalls& call = calls[w];
-      forward.push_back(forward_timer.of(w, call.local.forward, call.chunk.forward, 0, slowness));
-      backward.push_back(backward_timer.of(w, call.local.backward, call.chunk.backward,
-                                           environment.device().add_ps(additions[w]), slowness));
+      forward.workers.push_back(
+          forward_timer.of(w, call.local.forward, call.chunk.forward, 0, slowness));
+      backward.workers.push_back(backward_timer.of(w, call.local.backward, call.chunk.backward,
+                                                   environment.device().add_ps(additions[w]),
+                                                   slowness));
     }
+    forward.lendings = backward.lendings = flows.lendings();
+    forward.posts_ahead = backward.posts_ahead = !flows.crosses_nodes();
   }
 
   std::vector<WorkerCalls> calls;
   FlowTable flows;
   ChunkBytes forward_bytes, backward_bytes;
-  std::vector<ChunkedPassTimes> forward, backward;  // by worker
+  PoolPassTimes forward, backward;
 };
+
+// By worker.
+std::vector<double> pass_seconds(const PoolPassTimes& pass, bool overlapped, double loss) {
+  std::vector<double> seconds;
+  seconds.reserve(pass.workers.size());
+  if (overlapped) {
+    for (const PassTimeline& worker : overlapped_timelines(pass, loss)) {
+      seconds.push_back(worker.end_s());
+    }
+  } else {
+    for (const ChunkedPassTimes& worker : pass.workers) {
+      seconds.push_back(sequential_seconds(worker));
+    }
+  }
+  return seconds;
+}
 
 }  // namespace
 
 PoolTimes plan_times(const Environment& environment, const PoolPlan& plan, const PoolTurn& turn) {
   const PoolPasses passes(environment, plan, turn);
   const double loss = environment.scenario().cluster.overlap_loss;
-  const auto seconds = [&](const ChunkedPassTimes& pass) {
-    return turn.overlapped ? overlapped_seconds(pass, loss) : sequential_seconds(pass);
-  };
+  const std::vector<double> forward = pass_seconds(passes.forward, turn.overlapped, loss);
+  const std::vector<double> backward = pass_seconds(passes.backward, turn.overlapped, loss);
   PoolTimes times;
   times.workers.reserve(passes.calls.size());
   for (std::size_t worker = 0; worker < passes.calls.size(); ++worker) {
-    const ChunkedPassTimes& forward = passes.forward[worker];
-    const ChunkedPassTimes& backward = passes.backward[worker];
-    times.workers.push_back(
-        {forward.compute_s(), seconds(forward), backward.compute_s(), seconds(backward)});
+    times.workers.push_back({passes.forward.workers[worker].compute_s(), forward[worker],
+                             passes.backward.workers[worker].compute_s(), backward[worker]});
     const WorkerCalls& call = passes.calls[worker];
     times.work += call.local.work + call.chunk.work * plan.options.chunks;
   }
@@ -328,11 +345,12 @@ std::vector<WorkerSchedule> plan_schedule(const Environment& environment, const 
                                           const PoolTurn& turn) {
   const PoolPasses passes(environment, plan, turn);
   const double loss = environment.scenario().cluster.overlap_loss;
+  std::vector<PassTimeline> forward = overlapped_timelines(passes.forward, loss);
+  std::vector<PassTimeline> backward = overlapped_timelines(passes.backward, loss);
   std::vector<WorkerSchedule> schedule;
-  schedule.reserve(passes.forward.size());
-  for (std::size_t worker = 0; worker < passes.forward.size(); ++worker) {
-    schedule.push_back({overlapped_intervals(passes.forward[worker], loss),
-                        overlapped_intervals(passes.backward[worker], loss)});
+  schedule.reserve(forward.size());
+  for (std::size_t worker = 0; worker < forward.size(); ++worker) {
+    schedule.push_back({std::move(forward[worker]), std::move(backward[worker])});
   }
   return schedule;
 }

@@ -27,10 +27,10 @@ struct PoolTurn {
 /// as one. Linear in pieces and moves.
 PoolTimes plan_times(const Environment& environment, const PoolPlan& plan, const PoolTurn& turn);
 
-/// When one worker does what, by the same prediction. Backward begins where forward ends.
+/// When one worker does what, by the same prediction. Each pass counts from its own beginning.
 struct WorkerSchedule {
-  std::vector<PassInterval> forward;
-  std::vector<PassInterval> backward;
+  PassTimeline forward;
+  PassTimeline backward;
 };
 
 /// By worker, communication under computation.

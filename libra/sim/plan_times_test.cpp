@@ -63,8 +63,8 @@ TEST(PlanTimes, OverlapExposesFirstDispatchAndLastReturn) {
   const Environment environment(tiny_scenario(), flat_device());
   const PoolTimes times = plan_times(environment, one_moved_tile(2, true), {0, 0, true});
   EXPECT_DOUBLE_EQ(times.workers[2].forward, 30 * kMicrosecond + (72 + 8) * kNanosecond);
-  // Worker 0 has only local work, which hides its first dispatch; the second follows it.
-  EXPECT_DOUBLE_EQ(times.workers[0].forward, 20 * kMicrosecond + 72 * kNanosecond);
+  // Worker 0 has only local work, which hides both of its dispatches.
+  EXPECT_DOUBLE_EQ(times.workers[0].forward, 20 * kMicrosecond);
 }
 
 // Then the first dispatch is exposed and the second hidden: the same sum.
@@ -165,7 +165,10 @@ TEST(PlanTimes, MatchThePlansOwnLoadsWorkAndBytes) {
     EXPECT_DOUBLE_EQ(times.backward_bytes.total(),
                      static_cast<double>(backward_traffic(plan).total()));
     for (std::size_t worker = 0; worker < times.workers.size(); ++worker) {
-      EXPECT_LE(times.workers[worker].forward, in_turn.workers[worker].forward * (1 + 1e-12));
+      // Chunks may have to wait for other workers.
+      if (plan.options.chunks == 1) {
+        EXPECT_LE(times.workers[worker].forward, in_turn.workers[worker].forward * (1 + 1e-12));
+      }
       EXPECT_GE(times.workers[worker].forward, times.workers[worker].forward_compute * (1 - 1e-12));
     }
   }

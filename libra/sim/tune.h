@@ -26,7 +26,7 @@ struct Candidate {
   std::int32_t pool = 1;
   std::int64_t block_tokens = 4096;
   std::int32_t head_shards = 2;
-  std::int32_t chunks = 4;  ///< of the first round, too; the second tries 1 to 8
+  std::int32_t chunks = 2;  ///< of the first round, too; the second tries 1 to 8
   std::int32_t tau_ppm = 30'000;
   PlacerKind placer = PlacerKind::kBalanced;
   HomeKind home = HomeKind::kContiguous;

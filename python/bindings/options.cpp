@@ -196,8 +196,9 @@ void bind_options(nb::module_& module) {
       .def_ro("search_us", &PlanOptions::search_us)
       .def(
           "faithful", [](const PlanOptions& o) { return faithful(o); },
-          "The paper's system as it stands: placer paper, whole groups, tau 0.03, every tile in "
-          "every chunk, no node fetch, no search; the rest is kept.")
+          "The paper's system as it stands: placer paper, whole groups, tau 0.03, four chunks (or "
+          "as many as the heads allow), every tile in every chunk, no node fetch, no search; the "
+          "rest is kept.")
       .def(
           "check",
           [](const PlanOptions& o, std::int32_t replicas) {

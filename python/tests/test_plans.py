@@ -111,6 +111,7 @@ def test_sizes_are_read_as_people_write_them():
 def test_faithful_options_are_the_papers():
     made = options().faithful()
     assert (made.placer, made.fetch, made.local_first) == ("paper", "whole", False)
+    assert made.chunks == 4
 
 
 def test_the_placer_paper_fetches_whole_groups_unless_told():
