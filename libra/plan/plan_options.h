@@ -114,9 +114,9 @@ struct PlanOptions {
   friend bool operator==(const PlanOptions&, const PlanOptions&) = default;
 };
 
-/// The paper's system as it stands: placer `paper`, whole groups, tau 3%, four chunks (or as many as
-/// the heads allow), no local-first class, nothing that placer `paper` does not look at. Keeps the
-/// rest.
+/// The paper's system as it stands: placer `paper`, whole groups, tau 3%, four chunks (or as many
+/// as the heads allow), no local-first class, nothing that placer `paper` does not look at. Keeps
+/// the rest.
 PlanOptions faithful(PlanOptions options);
 
 /// Throws ConfigError for the first rule that is broken. `replicas` is P, the number of sequences
