@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <string>
@@ -224,6 +225,44 @@ TEST_P(PassOrders, AreRightOnASingleInOrderQueue) {
   const auto errors = on_every_worker(
       endpoints, [this](Transport& transport) { expect_right_passes(plan_, transport, 1); });
   EXPECT_THAT(errors, Each(IsEmpty()));
+}
+
+// Notes whether a worker had computed anything when it passed the first keys on.
+class FirstKeysWatch final : public TransportDecorator {
+ public:
+  using TransportDecorator::TransportDecorator;
+  bool posts_ahead() const override { return false; }
+  Handle post(const Exchange& exchange, Stream& stream) override {
+    if (exchange.tag.round == kRelayRounds && exchange.tag.chunk == 0 && !exchange.sends.empty()) {
+      EXPECT_THAT(log->events(), IsEmpty()) << "worker " << worker();
+      ++passed_on;
+    }
+    return TransportDecorator::post(exchange, stream);
+  }
+
+  const EventLog* log = nullptr;
+  int passed_on = 0;
+};
+
+// A node's computation hangs on them, so they don't wait for a relay's local work.
+TEST(Exactness, RelaysPassTheFirstKeysOnBeforeTheyCompute) {
+  const PoolPlan plan = busy_plan({"relays", BackwardMode::kRefetch, 4, 8, true});
+  const auto endpoints = decorated<FirstKeysWatch>(make_inproc_group(plan.workers(), {}));
+  std::atomic<int> passed_on = 0;
+  const auto errors = on_every_worker(endpoints, [&](Transport& transport) {
+    auto& watch = dynamic_cast<FirstKeysWatch&>(transport);
+    LayerDriver layer(plan, transport.worker(), 1);
+    Seat seat(transport);
+    watch.log = &seat.log;
+    const auto pipeliner = seat.pipeliner(plan);
+    layer.forward(*pipeliner, seat.stream);
+    seat.stream.synchronize();
+    EXPECT_EQ(layer.wrong_in_forward(), "");
+    EXPECT_FALSE(seat.log.events().empty());
+    passed_on += watch.passed_on;
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
+  EXPECT_GT(passed_on, 0);
 }
 
 // Layers after another, so that what a pass leaves in a lane meets the next one.

@@ -57,8 +57,8 @@ void ChunkedPass::enqueue() {
   if (goes_ahead_) post_home();
   begin();
   post_first_dispatches();
-  compute_local();
   if (relays_keys()) pass_on_first_keys();
+  compute_local();
   for (std::int32_t chunk = 0; chunk < options().chunks; ++chunk) run_chunk(chunk);
   finish();
   for (const Handle handle : lent_) wait(handle);

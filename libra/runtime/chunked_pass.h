@@ -21,8 +21,9 @@
 //
 // Keys and their gradients have a third slot for that. A relay passes keys on, adds gradients and
 // sends their sums on a stream of its own (WorkerContext::relays), so that its node never waits for
-// its computation; without one, in order on the pass's stream: keys before the computation of the
-// KV chunk before, sums after that of the next. Tags tell the rounds apart.
+// its computation; without one, in order on the pass's stream: the first keys before the local
+// work, which waits for them on a relay, others before the computation of the KV chunk before, sums
+// after that of the next. Tags tell the rounds apart.
 //
 // Slots. Arenas have two slots per tensor, so the first two dispatches run under the local work.
 // The dispatch of chunk i + 1 goes where chunk i - 1 was, whose computation is enqueued already.
