@@ -63,7 +63,7 @@ def argument_parser():
         "no cause to move")
     add("--home", default="contiguous", help="contiguous, zigzag-row or zigzag-document")
     add("--block", type=size, default=4096, help="most tokens of a tile")
-    add("--chunks", type=int, default=2, help="head chunks of the exchange")
+    add("--chunks", type=int, default=2, help="head chunks of the exchange (libra-faithful: 4)")
     add("--parallel", default="ddp", choices=["ddp", "fsdp2"])
     add("--hidden", type=int, default=2048)
     add("--layers", type=int, default=4)

@@ -109,6 +109,17 @@ TEST(PlanCommandTest, FaithfulComparesThePapersPlacerWithoutOurs) {
   EXPECT_EQ(json["faithful"], true);
 }
 
+TEST(PlanCommandTest, FaithfulTakesFourChunksUnlessTold) {
+  const auto chunks = [](const std::string& options, const char* placer) {
+    return json_of("plan --steps 1 " + options +
+                   small_job())["placers"][placer]["chunks"]["largest"];
+  };
+  EXPECT_EQ(chunks("", "paper"), 2);
+  EXPECT_EQ(chunks("--faithful ", "paper"), 4);
+  EXPECT_EQ(chunks("--faithful ", "none"), 2);
+  EXPECT_EQ(chunks("--faithful --chunks 1 ", "paper"), 1);
+}
+
 TEST(PlanCommandTest, UlyssesIsSkippedWhereHeadsForbidItButAnErrorAlone) {
   const std::string job = "plan --steps 1 --corpus " + mix() +
                           " --seq-len 256K --oversize truncate --gbs 2 --dp 2 --pool 2 --cp 3 ";

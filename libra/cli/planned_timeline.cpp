@@ -10,7 +10,7 @@ namespace {
 
 std::int64_t nanoseconds(double seconds) { return std::llround(seconds * 1e9); }
 
-// Of computation: span 0 is the local work, the last one comes after all exchange.
+// Spans of computation: 0 is the local work, the last one comes after all exchange.
 std::string name_of(const char* pass, std::size_t span, std::size_t spans) {
   if (span == 0) return fmt::format("{} local", pass);
   if (span + 1 == spans) return fmt::format("{} additions", pass);

@@ -79,7 +79,7 @@ void add_sim_pool_options(CLI::App& app, SimOptions& options) {
   add_count(app, "--head-shards", options.head_shards, "H, head shards of a sequence")
       ->group(group);
   add_count(app, "--chunks", options.chunks,
-            "M, head chunks of the pipeline (libra-paper*, distca-emulated: 4)")
+            "M, head chunks of the pipeline (libra-paper, distca-emulated: 4)")
       ->group(group);
   add_tau_option(app, [&](std::int32_t ppm) { options.tau_ppm = ppm; })->group(group);
   add_parsed(

@@ -129,7 +129,7 @@ int run(const Options& options, const Console& console) {
   report.text()
       << describe(scenario, options.sim, corpus, windows)
       << fmt::format(
-             "pools    P {}, B {}, H {}, M {}\n\n"
+             "pools    P {}, B {}, H {}, M {} (libra-paper, distca-emulated: 4)\n\n"
              "Core attention of one layer, forward and backward: the slowest worker (mean "
              "and max over GA indices), over Ulysses; then whole steps\n",
              scenario.pool, format_size(scenario.plan.block_tokens), scenario.plan.head_shards,

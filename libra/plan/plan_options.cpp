@@ -58,7 +58,7 @@ bool legal_shards(const PlanOptions& options, std::int64_t shards) {
          fits_group(shape.q_heads / shards, shape.group());
 }
 
-// "M 4 (the default)": what was not given is the caller's to change all the same.
+// "M 2 (the default)": what was not given is the caller's to change all the same.
 std::string name_and_default(std::string_view letter, std::int32_t value, std::int32_t preset) {
   return fmt::format("{} {}{}", letter, value, value == preset ? " (the default)" : "");
 }
@@ -140,8 +140,8 @@ void check_limits(const PlanOptions& options, std::int32_t replicas) {
   require_at_most("the search time in us", options.search_us, kMaxSearchUs);
 }
 
-// M 4 in all of the paper's experiments, or what the heads allow of it. Shapes and shards that are
-// none are for check_options to say.
+// M 4 in all of the paper's experiments, or what the heads allow of it. Invalid shapes and shards
+// are left for check_options to report.
 std::int32_t papers_chunks(const PlanOptions& options) {
   constexpr std::int32_t kChunks = 4;
   const AttentionShape& shape = options.shape;

@@ -105,19 +105,12 @@ double FlowTable::busiest_port_seconds(const RowBytes& row) const {
   return busiest;
 }
 
-bool FlowTable::crosses_nodes() const {
-  return std::any_of(flows_.begin(), flows_.end(),
-                     [](const FlowRows& flow) { return flow.inter_node; });
-}
-
-std::vector<Lending> FlowTable::lendings() const {
-  const bool relays = std::any_of(flows_.begin(), flows_.end(),
-                                  [](const FlowRows& flow) { return flow.relay_rows > 0; });
-  std::vector<Lending> lendings;
+std::vector<Sending> FlowTable::outward(const RowBytes& row) const {
+  std::vector<Sending> outward;
   for (const FlowRows& flow : flows_) {
-    if (flow.q_rows > 0 || (!relays && flow.kv_rows > 0)) lendings.push_back({flow.from, flow.to});
+    if (flow.out(row) > 0) outward.push_back({flow.from, flow.to});
   }
-  return lendings;
+  return outward;
 }
 
 LinkBytes FlowTable::bytes(const RowBytes& row) const {

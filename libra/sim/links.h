@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "libra/cost/cluster.h"
-#include "libra/sim/overlap.h"
 
 namespace libra {
 
@@ -53,6 +52,13 @@ struct LinkBytes {
   }
 };
 
+/// Something goes from one worker to another.
+struct Sending {
+  std::int32_t from = 0;
+  std::int32_t to = 0;
+  friend bool operator==(const Sending&, const Sending&) = default;
+};
+
 class FlowTable {
  public:
   /// Worker w is GPU first_gpu + w.
@@ -74,9 +80,8 @@ class FlowTable {
   /// took these seconds by worker; both together.
   std::vector<double> seconds_after(std::vector<double> before, const RowBytes& row) const;
 
-  /// Who lends to whom: every flow of queries and, unless relays pass them on, of keys.
-  std::vector<Lending> lendings() const;
-  bool crosses_nodes() const;
+  /// Those that take something out: `row`'s bytes back don't count.
+  std::vector<Sending> outward(const RowBytes& row) const;
 
   LinkBytes bytes(const RowBytes& row) const;
 

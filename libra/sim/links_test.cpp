@@ -4,8 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <utility>
-#include <vector>
 
 #include "libra/base/index.h"
 #include "libra/base/rng.h"
@@ -14,7 +12,6 @@ namespace libra {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::Pair;
 
 // Nodes of two GPUs; a byte takes 1 ns inside a node and 10 ns between nodes.
 const Cluster kCluster = {"toy", 2, 1, 0.1, 0, 0, "h200"};
@@ -84,27 +81,16 @@ TEST(FlowTable, APhaseAfterAnotherBeginsWhenItsSendersAreDone) {
   EXPECT_DOUBLE_EQ(seconds[3], 0);
 }
 
-std::vector<std::pair<std::int32_t, std::int32_t>> lendings_of(const FlowTable& flows) {
-  std::vector<std::pair<std::int32_t, std::int32_t>> pairs;
-  for (const Lending& lending : flows.lendings()) pairs.emplace_back(lending.home, lending.guest);
-  return pairs;
-}
-
-TEST(FlowTable, EveryFlowIsALendingUnlessItsKeysAreForARelayToPassOn) {
+TEST(FlowTable, OutwardAreFlowsOfWhatThePhaseTakesOut) {
   FlowTable flows(3, kCluster, 0);
   flows.add(1, 0, 0, 5);
   flows.add(0, 1, 7, 0);
+  flows.add(1, 2, 0, 0, 3);
   flows.finish();
-  EXPECT_THAT(lendings_of(flows), ElementsAre(Pair(0, 1), Pair(1, 0)));
-  EXPECT_FALSE(flows.crosses_nodes());
-
-  FlowTable relayed(4, kCluster, 0);
-  relayed.add(0, 2, 0, 5);     // to the relay
-  relayed.add(2, 3, 0, 0, 5);  // passed on
-  relayed.add(0, 3, 7, 0);
-  relayed.finish();
-  EXPECT_THAT(lendings_of(relayed), ElementsAre(Pair(0, 3)));
-  EXPECT_TRUE(relayed.crosses_nodes());
+  EXPECT_THAT(flows.outward({.q_out = 1, .kv_out = 1}), ElementsAre(Sending{0, 1}, Sending{1, 0}));
+  EXPECT_THAT(flows.outward({.kv_out = 1, .q_back = 1}), ElementsAre(Sending{1, 0}));
+  EXPECT_THAT(flows.outward({.relay_out = 1}), ElementsAre(Sending{1, 2}));
+  EXPECT_THAT(flows.outward({}), ElementsAre());
 }
 
 TEST(FlowTable, NoPhaseIsShorterThanItsBusiestPort) {

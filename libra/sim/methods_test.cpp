@@ -272,12 +272,16 @@ TEST(PlanOptionsOf, UlyssesNeedsHeadsForEveryRank) {
 }
 
 TEST(PlanOptionsOf, FaithfulMethodsRunThePapersSystem) {
-  const PlanOptions options = plan_options(tiny_scenario(), find_method("libra-paper"));
+  Scenario scenario = tiny_scenario();
+  scenario.plan.shape = {8, 8, 2, 2};
+  const PlanOptions options = plan_options(scenario, find_method("libra-paper"));
   EXPECT_EQ(options.placer, PlacerKind::kPaper);
   EXPECT_EQ(options.fetch, Fetch::kWhole);
   EXPECT_FALSE(options.local_first);
-  EXPECT_EQ(options.chunks, 2);
-  EXPECT_EQ(plan_options(tiny_scenario(), find_method("libra-paper-tap")).chunks, 1);
+  EXPECT_EQ(options.chunks, 4) << "as in the paper";
+  EXPECT_EQ(plan_options(scenario, find_method("distca-emulated")).chunks, 4);
+  EXPECT_EQ(plan_options(scenario, find_method("libra-paper-tap")).chunks, 1);
+  EXPECT_EQ(plan_options(scenario, find_method("libra")).chunks, 2) << "as given";
 }
 
 TEST(FindMethod, ListsTheNamesWhenAskedForAnother) {

@@ -1,18 +1,23 @@
 // How long a pass in M chunks takes on the workers of a pool, communication under computation.
 //
-//   compute    |  local  | chunk 0 | chunk 1 | ... | chunk M-1 |           | last |
-//   exchange   | out 0 | out 1 |     | out 2, back 0 | ... | back M-2 | back M-1 |
+//   compute    |    local    | chunk 0 | chunk 1       | ... | chunk M-1  |            | last |
+//   exchange   | out 0 | out 1 |       | out 2, back 0 | ... | back M - 2 | back M - 1 |
 //
 // Phase k of the exchange takes chunk k out and brings chunk k - 2 back, on the same links. Two
-// chunks fit into a guest's memory, so phases 0 and 1 leave at once. Phase k leaves when the home's
-// guests have all computed chunk k - 2: a lane of copies goes from guest to guest in order, and
-// waits for the slowest. Phases M and M + 1, which take nothing out, follow the worker's own
-// computation: a worker's time is its own work and what that waits for, not the others' results.
+// chunks fit into a guest's memory, so phases 0 and 1 leave at once. Later ones find room when the
+// guest has computed chunk k - 2. Each home copies to one guest after the other, from the worker
+// after it on, and waits for each: what goes to the next ones, and all of the next phase, leaves
+// after the slowest before them. Phases M and M + 1, which take nothing out, follow what they
+// bring. A worker's time is its own work and what that waits for; results that come home are waited
+// for only by the last work.
+//
 // Computation with traffic beside it is slowed by a share of the traffic's time.
 #pragma once
 
 #include <cstdint>
 #include <vector>
+
+#include "libra/sim/links.h"
 
 namespace libra {
 
@@ -29,18 +34,19 @@ struct ChunkedPassTimes {
   }
 };
 
-/// Some chunks of a guest need rows of a home.
-struct Lending {
-  std::int32_t home = 0;
-  std::int32_t guest = 0;
+/// Who sends to whom in a phase that takes a chunk out.
+struct PhaseFlows {
+  std::vector<Sending> lent;       ///< from homes
+  std::vector<Sending> passed_on;  ///< from relays
 };
 
-/// A pass of all workers of a pool, each with equally many phases, at least three.
+/// A pass of all workers of a pool, at least one, each with equally many phases, at least three.
 struct PoolPassTimes {
   std::vector<ChunkedPassTimes> workers;
-  std::vector<Lending> lendings;
-  /// Whether homes send as soon as guests have room (Transport::posts_ahead). Otherwise both must
-  /// have come to that chunk themselves.
+  std::vector<PhaseFlows> flows;  ///< of phases 0 to M - 1, or none
+  /// Whether homes and relays send beside what they compute (Transport::posts_ahead). Otherwise
+  /// both ends must have computed chunk k - 2 before phase k; relays do their part of phase 0
+  /// before their local work and that of phase 1 after it.
   bool posts_ahead = true;
 };
 
@@ -50,15 +56,15 @@ struct TimeSpan {
   double end_s = 0;
 };
 
-/// What one worker does when.
+/// What one worker does when; spans of one kind follow each other.
 struct PassTimeline {
   std::vector<TimeSpan> compute;   ///< local work, the chunks, the last work
-  std::vector<TimeSpan> exchange;  ///< the phases; they end where their last transfer does
+  std::vector<TimeSpan> exchange;  ///< the phases: of arrivals, where something arrives
 
   double end_s() const { return compute.back().end_s; }
 };
 
-/// By worker. `loss`: Cluster::overlap_loss. Linear in phases x (workers + lendings).
+/// By worker. `loss`: Cluster::overlap_loss. Linear in workers x phases + flows.
 std::vector<PassTimeline> overlapped_timelines(const PoolPassTimes& pass, double loss);
 
 /// When a worker without partners ends.

@@ -2,6 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "libra/base/rng.h"
+
 namespace libra {
 namespace {
 
@@ -54,35 +60,135 @@ TEST(OverlappedTimelines, ShowBothSides) {
   EXPECT_DOUBLE_EQ(worker.end_s(), 28);
 }
 
-// A home that computes nothing, and two guests: one has local work of 100, the other none.
-PoolPassTimes two_guests(std::vector<double> exchange_s, bool posts_ahead) {
-  const ChunkedPassTimes home{0, 0, exchange_s}, busy{100, 10, exchange_s}, idle{0, 10, exchange_s};
-  return {{home, busy, idle}, {{0, 1}, {0, 2}}, posts_ahead};
+// Of dispatches of 3 and 6, what the local work does not cover runs under chunk 0.
+TEST(OverlappedTimelines, BothFirstDispatchesSlowTheLocalWorkAndThenTheFirstChunk) {
+  const ChunkedPassTimes covered{100, 10, {3, 6, 0, 0}};
+  EXPECT_DOUBLE_EQ(overlapped_seconds(covered, 0.5), 100 + 0.5 * 9 + 20);
+  const ChunkedPassTimes half{5, 10, {3, 6, 0, 0}};
+  EXPECT_DOUBLE_EQ(overlapped_seconds(half, 0.5), 5 + 0.5 * 5 + 10 + 0.5 * 4 + 10);
 }
 
-TEST(OverlappedTimelines, TwoChunksWaitForNobody) {
-  const auto workers = overlapped_timelines(two_guests({1, 1, 1, 1}, true), 0);
+PoolPassTimes pool_pass(std::vector<ChunkedPassTimes> workers, const PhaseFlows& flows) {
+  const std::size_t chunks = workers.front().exchange_s.size() - 2;
+  return {std::move(workers), std::vector<PhaseFlows>(chunks, flows)};
+}
+
+constexpr double kChunk = 10;
+
+// Every phase takes one second.
+ChunkedPassTimes worker_pass(double local_s, double chunk_s, std::size_t chunks) {
+  return {local_s, chunk_s, std::vector<double>(chunks + 2, 1.0)};
+}
+
+TEST(OverlappedTimelines, TwoChunksWaitForNobodysComputation) {
+  const PoolPassTimes pass =
+      pool_pass({worker_pass(0, 0, 2), worker_pass(100, kChunk, 2), worker_pass(0, kChunk, 2)},
+                {{{0, 1}, {0, 2}}, {}});
+  const auto workers = overlapped_timelines(pass, 0);
   EXPECT_DOUBLE_EQ(workers[1].end_s(), 100 + 20 + 1);
   EXPECT_DOUBLE_EQ(workers[2].end_s(), 1 + 20 + 1);
 }
 
-// The busy guest has room for the third chunk at 110, for the fourth at 120.
-TEST(OverlappedTimelines, FromTheThirdOnAllGuestsWaitForTheSlowest) {
-  const auto workers = overlapped_timelines(two_guests({1, 1, 1, 1, 1, 1}, true), 0);
-  EXPECT_DOUBLE_EQ(workers[0].exchange[2].begin_s, 110);
+// Guest 1 has room for the third chunk at 110, for the fourth at 120. Guest 2 comes after it in the
+// lane of worker 0; in that of worker 3, which goes round, guest 4 comes before it.
+TEST(OverlappedTimelines, FromTheThirdOnGuestsWaitForTheSlowestBeforeThem) {
+  const PoolPassTimes pass =
+      pool_pass({worker_pass(0, 0, 4), worker_pass(100, kChunk, 4), worker_pass(0, kChunk, 4),
+                 worker_pass(0, 0, 4), worker_pass(0, kChunk, 4)},
+                {{{0, 1}, {0, 2}, {3, 1}, {3, 4}}, {}});
+  const auto workers = overlapped_timelines(pass, 0);
+  EXPECT_DOUBLE_EQ(workers[1].end_s(), 100 + 40 + 1);
   EXPECT_DOUBLE_EQ(workers[2].compute[2].end_s, 21);
   EXPECT_DOUBLE_EQ(workers[2].compute[3].begin_s, 111);
   EXPECT_DOUBLE_EQ(workers[2].compute[4].begin_s, 121);
   EXPECT_DOUBLE_EQ(workers[2].end_s(), 121 + 10 + 1);
-  EXPECT_DOUBLE_EQ(workers[1].end_s(), 100 + 40 + 1);
+  EXPECT_DOUBLE_EQ(workers[4].compute[3].begin_s, 21) << "before the slow one";
+  EXPECT_DOUBLE_EQ(workers[4].compute[4].begin_s, 112) << "behind it, one phase later";
 }
 
-TEST(OverlappedTimelines, ABusyHomeSendsLateIfItCannotPostAhead) {
-  const ChunkedPassTimes home{100, 10, {1, 1, 1, 1, 1}}, guest{0, 10, {1, 1, 1, 1, 1}};
-  const PoolPassTimes ahead{{home, guest}, {{0, 1}}, true};
-  EXPECT_DOUBLE_EQ(overlapped_timelines(ahead, 0)[1].end_s(), 1 + 30 + 1);
-  const PoolPassTimes in_order{{home, guest}, {{0, 1}}, false};
-  EXPECT_DOUBLE_EQ(overlapped_timelines(in_order, 0)[1].end_s(), 110 + 1 + 10 + 1);
+// What it lends leaves late; what it computes itself does not.
+TEST(OverlappedTimelines, AHomeDoesNotWaitForItsGuests) {
+  const PoolPassTimes pass =
+      pool_pass({worker_pass(0, kChunk, 4), worker_pass(100, kChunk, 4)}, {{{0, 1}}, {}});
+  EXPECT_DOUBLE_EQ(overlapped_timelines(pass, 0)[0].end_s(), 1 + 40 + 1);
+}
+
+TEST(OverlappedTimelines, AHomeAddsUpWhenItsGuestsAreDone) {
+  PoolPassTimes pass =
+      pool_pass({worker_pass(0, kChunk, 2), worker_pass(100, kChunk, 2)}, {{{0, 1}}, {}});
+  pass.workers[0].last_s = 5;
+  EXPECT_DOUBLE_EQ(overlapped_timelines(pass, 0)[0].end_s(), 121 + 5);
+}
+
+TEST(OverlappedTimelines, BothEndsMustComeToAPhaseIfNobodyPostsAhead) {
+  PoolPassTimes pass =
+      pool_pass({worker_pass(100, kChunk, 3), worker_pass(0, kChunk, 3)}, {{{0, 1}}, {}});
+  EXPECT_DOUBLE_EQ(overlapped_timelines(pass, 0)[1].end_s(), 1 + 30 + 1);
+  pass.posts_ahead = false;
+  EXPECT_DOUBLE_EQ(overlapped_timelines(pass, 0)[1].end_s(), 110 + 1 + 10 + 1);
+}
+
+// The first keys before its local work, which waits for them, the next ones after it.
+TEST(OverlappedTimelines, ARelayThatCannotPostAheadPassesOnBetweenItsComputations) {
+  PoolPassTimes pass =
+      pool_pass({worker_pass(50, kChunk, 2), worker_pass(0, kChunk, 2)}, {{}, {{0, 1}}});
+  pass.posts_ahead = false;
+  const auto workers = overlapped_timelines(pass, 0);
+  EXPECT_DOUBLE_EQ(workers[0].compute[0].begin_s, 1);
+  EXPECT_DOUBLE_EQ(workers[1].compute[1].begin_s, 1);
+  EXPECT_DOUBLE_EQ(workers[1].compute[2].begin_s, 51 + 1);
+  EXPECT_DOUBLE_EQ(workers[1].end_s(), 52 + 10 + 1);
+}
+
+PoolPassTimes random_pass(Rng& rng, bool posts_ahead) {
+  const auto seconds = [&rng] { return static_cast<double>(rng.below(50)); };
+  const auto chunks = static_cast<std::size_t>(1 + rng.below(4));
+  PoolPassTimes pass;
+  pass.posts_ahead = posts_ahead;
+  for (int w = 0; w < 5; ++w) {
+    ChunkedPassTimes& worker = pass.workers.emplace_back();
+    worker.local_s = seconds();
+    worker.chunk_compute_s = seconds();
+    for (std::size_t phase = 0; phase < chunks + 2; ++phase) {
+      worker.exchange_s.push_back(seconds() / 10);
+    }
+    worker.last_s = seconds() / 10;
+  }
+  pass.flows.resize(chunks);
+  for (PhaseFlows& flows : pass.flows) {
+    for (std::int32_t home = 0; home < 5; ++home) {
+      for (std::int32_t guest = 0; guest < 5; ++guest) {
+        if (home != guest && rng.below(3) == 0) flows.lent.push_back({home, guest});
+      }
+    }
+  }
+  return pass;
+}
+
+void expect_in_order(const std::vector<TimeSpan>& spans) {
+  for (std::size_t i = 0; i < spans.size(); ++i) {
+    EXPECT_LE(spans[i].begin_s, spans[i].end_s);
+    EXPECT_GE(spans[i].begin_s, i > 0 ? spans[i - 1].end_s : 0.0);
+  }
+}
+
+TEST(OverlappedTimelines, SpansFollowEachOtherAndPartnersOnlyDelay) {
+  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
+    Rng rng(seed);
+    const PoolPassTimes pass = random_pass(rng, rng.below(2) == 0);
+    PoolPassTimes alone = pass;
+    alone.flows.clear();
+    const auto workers = overlapped_timelines(pass, 0.13);
+    const auto workers_alone = overlapped_timelines(alone, 0.13);
+    for (std::size_t w = 0; w < workers.size(); ++w) {
+      expect_in_order(workers[w].compute);
+      expect_in_order(workers[w].exchange);
+      EXPECT_GE(workers[w].end_s(), workers_alone[w].end_s() * (1 - 1e-12));
+      EXPECT_LE(overlapped_timelines(alone, 0)[w].end_s(),
+                sequential_seconds(pass.workers[w]) * (1 + 1e-12));
+    }
+  }
 }
 
 }  // namespace

@@ -272,6 +272,26 @@ class PassTimer {
   std::vector<std::vector<double>> exchange_;
 };
 
+// Of the phases that take a chunk out. Backward with `keep` no keys go out; their gradients, which
+// come back in the homes' lanes like results, are taken for no flow of their own.
+std::vector<PhaseFlows> phase_flows(const FlowTable& flows, const ChunkBytes& bytes) {
+  std::vector<PhaseBytes> phases = bytes.phases();
+  phases.resize(phases.size() - 2);
+  std::vector<PhaseFlows> result;
+  result.reserve(phases.size());
+  for (const auto& [first, then] : phases) {
+    result.push_back({flows.outward({.q_out = first.q_out, .kv_out = first.kv_out}),
+                      flows.outward({.relay_out = first.relay_out + then.relay_out})});
+  }
+  return result;
+}
+
+// Transports between nodes do not post ahead, and then none of the pool's does.
+bool in_one_node(const Cluster& cluster, const PoolPlan& plan, std::int64_t first_gpu) {
+  const std::int64_t last_gpu = first_gpu + plan.workers() - 1;
+  return first_gpu / cluster.gpus_per_node == last_gpu / cluster.gpus_per_node;
+}
+
 // Both passes of every worker, and what they are made of.
 struct PoolPasses {
   PoolPasses(const Environment& environment, const PoolPlan& plan, const PoolTurn& turn)
@@ -292,8 +312,10 @@ struct PoolPasses {
                                                    environment.device().add_ps(additions[w]),
                                                    slowness));
     }
-    forward.lendings = backward.lendings = flows.lendings();
-    forward.posts_ahead = backward.posts_ahead = !flows.crosses_nodes();
+    forward.flows = phase_flows(flows, forward_bytes);
+    backward.flows = phase_flows(flows, backward_bytes);
+    forward.posts_ahead = backward.posts_ahead =
+        in_one_node(environment.scenario().cluster, plan, turn.first_gpu);
   }
 
   std::vector<WorkerCalls> calls;
